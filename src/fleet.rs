@@ -1,0 +1,3 @@
+//! Who the pods are and how busy they are.
+
+pub mod settings;

@@ -1,0 +1,13 @@
+//! Warmgate: a gateway for LLM engines that sends each request to the pod whose KV cache already
+//! holds the longest prefix of its prompt, weighed against load.
+//!
+//! | module | does |
+//! | --- | --- |
+//! | [`routing`] | thinks: prompt blocks, prefix index, strategies; pure, no I/O, no clock |
+//! | [`request`] | reads a request body: model, prompt text, stream flag; pure |
+//! | [`fleet`] | knows the pods: who they are, whether they are well, how busy they are |
+//! | [`sim`] | the simulated engine that the demo, the tests and the load test share |
+
+pub mod config;
+pub mod fleet;
+pub mod routing;
