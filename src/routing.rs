@@ -1,6 +1,300 @@
-//! Chooses a pod for a request. Values in, values out: time, randomness and pods are arguments.
+//! Chooses a pod for a request: prompt blocks, prefix index, gate, strategies.
+//!
+//! Values in, values out: time, randomness and pods are arguments, and nothing here waits, logs or
+//! opens anything. The same calls serve live traffic, tests and offline replay.
+//!
+//! ```
+//! use warmgate::routing::{Load, PodSlot, PodView, Request, Router, Scope, Scratch};
+//! use warmgate::routing::{Overrides, PrefixBlocks, settings::RoutingSettings};
+//!
+//! let router = Router::new(RoutingSettings::default(), 2, 7);
+//! let pods = [0, 1].map(|slot| PodView { slot: PodSlot(slot), load: Load::default() });
+//! let plan = router.plan("prefix-cache", &Overrides::default())?;
+//!
+//! let (mut blocks, mut scratch) = (PrefixBlocks::default(), Scratch::default());
+//! let scope = Scope { model: "m", cache_salt: None };
+//! router.hash(scope, [&[b'x'; 300][..]], &mut blocks);
+//! let request = Request { blocks: &blocks, seed: 1, now_ms: 0 };
+//! let first = router.route(&plan, &request, &pods, &mut scratch)?;
+//! router.record(first.slot, &blocks, 0);
+//!
+//! let again = router.route(&plan, &request, &pods, &mut scratch)?;
+//! assert_eq!((again.slot, again.matched_blocks), (first.slot, 2));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
+mod blend;
+pub mod block;
+mod choice;
+mod gate;
+pub mod index;
 pub mod pod;
+mod rng;
 pub mod settings;
+pub mod strategy;
+mod tokenizer;
 
-pub use pod::{Load, PodSlot, PodView};
+use std::sync::Arc;
+
+use quick_cache::Equivalent;
+use quick_cache::sync::Cache;
+
+pub use self::blend::{PartScores, Plan, StrategyError};
+pub use self::block::{BlockHash, BlockHasher, PrefixBlocks, Scope};
+pub use self::choice::{Choice, ExplainedPod, Explanation, MatchBucket, RouteError, Selection};
+pub use self::pod::{Load, PodSlot, PodView};
+pub use self::strategy::Reason;
+
+use self::blend::Workspace;
+use self::index::{Matches, PrefixIndex};
+use self::rng::Rng;
+use self::settings::{RoutingSettings, TokenizerKind};
+use self::strategy::{Candidate, Candidates, Pick};
+
+/// Strategy strings kept parsed; clients choose them by a header.
+const CACHED_PLANS: usize = 4096;
+/// Longer strings are parsed each time: the cache is bounded in bytes, too.
+const CACHED_PLAN_BYTES: usize = 256;
+
+pub struct Router {
+    settings: RoutingSettings,
+    hasher: BlockHasher,
+    random_seed: u64,
+    index: Arc<PrefixIndex>,
+    plans: Cache<PlanKey<Box<str>>, Arc<Plan>>,
+}
+
+/// What a strategy may know of the request itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    pub blocks: &'a PrefixBlocks,
+    /// Decides between equals: another one for each request, the same for the same pick again.
+    pub seed: u64,
+    pub now_ms: u64,
+}
+
+/// Settings that a model's profile changes for its requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Overrides {
+    pub standard_deviation_factor: Option<f64>,
+}
+
+/// What a cached plan was made from; looked up by `&str`, kept with `Box<str>`.
+#[derive(PartialEq, Eq, Hash)]
+struct PlanKey<T> {
+    text: T,
+    standard_deviation_factor: Option<u64>,
+}
+
+impl<T> PlanKey<T> {
+    fn new(text: T, overrides: &Overrides) -> Self {
+        Self {
+            text,
+            standard_deviation_factor: overrides.standard_deviation_factor.map(f64::to_bits),
+        }
+    }
+}
+
+impl Equivalent<PlanKey<Box<str>>> for PlanKey<&str> {
+    fn equivalent(&self, kept: &PlanKey<Box<str>>) -> bool {
+        *self.text == *kept.text && self.standard_deviation_factor == kept.standard_deviation_factor
+    }
+}
+
+/// Working memory of [`Router::route`]; reused, it makes routing free of allocation.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    candidates: Vec<Candidate>,
+    matches: Matches,
+    workspace: Workspace,
+}
+
+impl Router {
+    /// `pod_capacity`: slots below it can hold blocks. `random_seed` seeds the block hashes unless
+    /// the settings name a seed; drawn by the caller, once for the life of the process.
+    pub fn new(settings: RoutingSettings, pod_capacity: usize, random_seed: u64) -> Self {
+        let prefix = &settings.prefix_cache;
+        let index = PrefixIndex::new(prefix.max_blocks, prefix.ttl, pod_capacity);
+        Self::around(Arc::new(index), settings, random_seed)
+    }
+
+    /// The router for changed settings. Keeps the index if its blocks stay what they are, and
+    /// widens it if it has to hold more pods.
+    pub fn with_settings(&self, settings: RoutingSettings, pod_capacity: usize) -> Self {
+        let kept = |of: &RoutingSettings| {
+            let prefix = &of.prefix_cache;
+            let shape = (prefix.tokenizer, prefix.block_size, prefix.hash_seed);
+            (shape, prefix.max_blocks, prefix.ttl)
+        };
+        if kept(&settings) != kept(&self.settings) {
+            return Self::new(settings, pod_capacity, self.random_seed);
+        }
+        let index = if pod_capacity <= self.index.pod_capacity() {
+            Arc::clone(&self.index)
+        } else {
+            Arc::new(self.index.widened(pod_capacity))
+        };
+        Self::around(index, settings, self.random_seed)
+    }
+
+    fn around(index: Arc<PrefixIndex>, settings: RoutingSettings, random_seed: u64) -> Self {
+        let prefix = &settings.prefix_cache;
+        let seed = prefix.hash_seed.unwrap_or(random_seed);
+        Self {
+            hasher: BlockHasher::new(prefix.block_size, seed, prefix.max_blocks),
+            plans: Cache::new(CACHED_PLANS),
+            settings,
+            random_seed,
+            index,
+        }
+    }
+
+    pub fn settings(&self) -> &RoutingSettings {
+        &self.settings
+    }
+
+    /// For its figures: blocks, bytes, evictions.
+    pub fn index(&self) -> &PrefixIndex {
+        &self.index
+    }
+
+    /// Makes a strategy string ready to route with.
+    pub fn plan(&self, text: &str, overrides: &Overrides) -> Result<Arc<Plan>, StrategyError> {
+        let key = PlanKey::new(text, overrides);
+        if let Some(plan) = self.plans.get(&key) {
+            return Ok(plan);
+        }
+        let plan = Arc::new(Plan::new(text, strategy::ALL, &self.settings, overrides)?);
+        if text.len() <= CACHED_PLAN_BYTES {
+            self.plans
+                .insert(PlanKey::new(text.into(), overrides), Arc::clone(&plan));
+        }
+        Ok(plan)
+    }
+
+    /// Hashes the blocks of a prompt that is given in pieces.
+    pub fn hash<'a>(
+        &self,
+        scope: Scope<'_>,
+        pieces: impl IntoIterator<Item = &'a [u8]>,
+        blocks: &mut PrefixBlocks,
+    ) {
+        match self.settings.prefix_cache.tokenizer {
+            TokenizerKind::Character => self.hasher.fill(scope, pieces, blocks),
+            TokenizerKind::Tiktoken => {
+                self.hasher.begin(scope, blocks);
+                tokenizer::push_tokens(&self.hasher, pieces, blocks);
+            }
+        }
+    }
+
+    /// Chooses one of the pods. Changes nothing: what was chosen is noted by [`Self::record`].
+    pub fn route(
+        &self,
+        plan: &Plan,
+        request: &Request<'_>,
+        pods: &[PodView],
+        scratch: &mut Scratch,
+    ) -> Result<Choice, RouteError> {
+        let gate_fired = self.fill_candidates(plan, request, pods, scratch);
+        let candidates = Candidates::new(&scratch.candidates).ok_or(RouteError::NoPod)?;
+        let pick = match candidates.rows() {
+            [_] => Pick {
+                row: 0,
+                reason: Reason::OnlyCandidate,
+            },
+            _ => plan.pick(
+                request,
+                candidates,
+                &mut scratch.workspace,
+                &mut Rng::new(request.seed),
+            ),
+        };
+        let total_blocks = if plan.needs_prefix() {
+            request.blocks.total_blocks()
+        } else {
+            0
+        };
+        Ok(Choice::new(
+            candidates,
+            pick,
+            total_blocks,
+            plan,
+            gate_fired,
+        ))
+    }
+
+    /// What [`Self::route`] would choose, and what it goes by.
+    pub fn explain(
+        &self,
+        plan: &Plan,
+        request: &Request<'_>,
+        pods: &[PodView],
+    ) -> Result<Explanation, RouteError> {
+        let mut scratch = Scratch::default();
+        let choice = self.route(plan, request, pods, &mut scratch)?;
+        let candidates = Candidates::new(&scratch.candidates).ok_or(RouteError::NoPod)?;
+        Ok(Explanation::new(
+            choice,
+            candidates,
+            plan.scores(request, candidates),
+        ))
+    }
+
+    /// Notes that a pod is sent these blocks; to be called once, when the request is sent.
+    pub fn record(&self, slot: PodSlot, blocks: &PrefixBlocks, now_ms: u64) {
+        self.index.record(slot, blocks.hashes(), now_ms);
+    }
+
+    /// Forgets what a pod holds. Its slot may be given to another pod once this has returned and
+    /// every request that was routed to the old one has been recorded.
+    pub fn forget(&self, slot: PodSlot) {
+        self.index.clear(slot);
+    }
+
+    /// True when the gate narrowed them.
+    fn fill_candidates(
+        &self,
+        plan: &Plan,
+        request: &Request<'_>,
+        pods: &[PodView],
+        scratch: &mut Scratch,
+    ) -> bool {
+        let Scratch {
+            candidates,
+            matches,
+            ..
+        } = scratch;
+        candidates.clear();
+        candidates.extend(pods.iter().map(|pod| Candidate {
+            slot: pod.slot,
+            load: pod.load,
+            matched_blocks: 0,
+        }));
+        let gate_fired = plan.is_gated() && gate::narrow(candidates, &self.settings.load_balance);
+        if plan.needs_prefix() {
+            let slots = candidates.iter().map(|candidate| candidate.slot);
+            let hashes = request.blocks.hashes();
+            self.index
+                .longest_match(hashes, request.now_ms, slots, matches);
+            for candidate in candidates.iter_mut() {
+                candidate.matched_blocks = matches.depth(candidate.slot);
+            }
+        }
+        gate_fired
+    }
+}
+
+/// Checks a strategy string without a router.
+pub fn check_strategy(text: &str) -> Result<(), StrategyError> {
+    Plan::new(
+        text,
+        strategy::ALL,
+        &RoutingSettings::default(),
+        &Overrides::default(),
+    )
+    .map(drop)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,223 @@
+//! What a strategy is, the table of all of them, and the fair tie-break they share.
+//!
+//! A strategy is a pure function over a non-empty table of routable candidates. It keeps no state
+//! between picks: what must outlive one is in the candidates or the request. A new strategy is one
+//! file with a [`Definition`], its `mod` line and its line in [`ALL`]; parsing, error messages and
+//! blending go by the table.
+
+mod least_request;
+mod load_balance;
+mod prefix_cache;
+mod random;
+
+use std::cmp::Ordering;
+
+use super::pod::{Load, PodSlot};
+use super::rng::Rng;
+use super::settings::RoutingSettings;
+use super::{Overrides, Request};
+
+pub const ALL: &[Definition] = &[
+    random::DEFINITION,
+    least_request::DEFINITION,
+    load_balance::DEFINITION,
+    prefix_cache::DEFINITION,
+];
+
+pub trait Strategy: Send + Sync {
+    fn polarity(&self) -> Polarity {
+        Polarity::Least
+    }
+
+    /// One score a row. Rows left at NaN, or given an infinite score, are unscored.
+    fn score(&self, request: &Request<'_>, candidates: Candidates<'_>, scores: &mut [f64]);
+
+    /// The row this strategy takes when it routes alone: the best score, equal ones to the fewest
+    /// running requests, then by chance; anyone if nobody is scored.
+    fn pick(
+        &self,
+        request: &Request<'_>,
+        candidates: Candidates<'_>,
+        scores: &mut Vec<f64>,
+        rng: &mut Rng,
+    ) -> Pick {
+        fill_scores(self, request, candidates, scores);
+        let scored = |row: &usize| scores[*row].is_finite();
+        let better = |left: usize, right: usize| self.polarity().order(scores[left], scores[right]);
+        let rows = (0..candidates.rows().len()).filter(scored);
+        match fairest(candidates, rows, better, rng) {
+            Some(row) => Pick::new(row, Reason::BestScore),
+            None => anyone(candidates, rng),
+        }
+    }
+}
+
+/// How a strategy is found, listed and combined.
+pub struct Definition {
+    pub name: &'static str,
+    pub kind: Kind,
+    pub blending: Blending,
+    /// Matches are looked up only for strategies that say so.
+    pub needs_prefix: bool,
+    pub build: fn(&RoutingSettings, &Overrides) -> Box<dyn Strategy>,
+}
+
+/// Where a strategy may stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Alone or in a weighted list.
+    Scorer,
+    /// Only alone.
+    Chooser,
+    /// Takes over the list it is in, and goes round the load-imbalance gate.
+    Exclusive,
+}
+
+/// What the auto-blend adds to a list that holds the strategy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blending {
+    /// `load-balance` and `least-request`.
+    Load,
+    /// `load-balance` only, with weights of its own when it is alone.
+    Prefix,
+    /// `load-balance` only, and nothing when it is alone.
+    Pin,
+    /// As `Load`, but nothing when it is alone.
+    Alone,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Polarity {
+    Most,
+    Least,
+}
+
+impl Polarity {
+    /// `Less` when the left score is the better one.
+    fn order(self, left: f64, right: f64) -> Ordering {
+        // Zeros of both signs are one score.
+        let (left, right) = (left + 0.0, right + 0.0);
+        match self {
+            Self::Most => right.total_cmp(&left),
+            Self::Least => left.total_cmp(&right),
+        }
+    }
+}
+
+/// One routable pod with what this request needs to know of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Candidate {
+    pub slot: PodSlot,
+    pub load: Load,
+    /// Leading blocks of the prompt that the pod holds.
+    pub matched_blocks: u32,
+}
+
+/// The table a strategy chooses from; never empty.
+#[derive(Clone, Copy, Debug)]
+pub struct Candidates<'a>(&'a [Candidate]);
+
+impl<'a> Candidates<'a> {
+    pub(super) fn new(rows: &'a [Candidate]) -> Option<Self> {
+        (!rows.is_empty()).then_some(Self(rows))
+    }
+
+    pub fn rows(self) -> &'a [Candidate] {
+        self.0
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pick {
+    pub row: usize,
+    pub reason: Reason,
+}
+
+impl Pick {
+    fn new(row: usize, reason: Reason) -> Self {
+        Self { row, reason }
+    }
+}
+
+/// Why a pod was chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// There was no other.
+    OnlyCandidate,
+    /// A prefix strategy took a pod that holds a part of the prompt.
+    PrefixMatch,
+    /// No pod that holds a part of the prompt was acceptable: fewest running requests.
+    LeastRequestFallback,
+    /// The best score, or best weighted sum of scores.
+    BestScore,
+    /// By chance, on purpose or because nobody could be scored.
+    Random,
+}
+
+impl Reason {
+    pub const ALL: [Self; 5] = [
+        Self::OnlyCandidate,
+        Self::PrefixMatch,
+        Self::LeastRequestFallback,
+        Self::BestScore,
+        Self::Random,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::OnlyCandidate => "only_candidate",
+            Self::PrefixMatch => "prefix_match",
+            Self::LeastRequestFallback => "least_request_fallback",
+            Self::BestScore => "best_score",
+            Self::Random => "random",
+        }
+    }
+}
+
+pub(super) fn fill_scores(
+    strategy: &(impl Strategy + ?Sized),
+    request: &Request<'_>,
+    candidates: Candidates<'_>,
+    scores: &mut Vec<f64>,
+) {
+    scores.clear();
+    scores.resize(candidates.rows().len(), f64::NAN);
+    strategy.score(request, candidates, scores);
+}
+
+/// The best of some rows: by the given order, then the fewest running requests, then by chance.
+///
+/// Never by the place in the list: sequential cold traffic over idle pods has to spread.
+pub(super) fn fairest(
+    candidates: Candidates<'_>,
+    rows: impl Iterator<Item = usize>,
+    better: impl Fn(usize, usize) -> Ordering,
+    rng: &mut Rng,
+) -> Option<usize> {
+    let running = |row: usize| candidates.rows()[row].load.in_flight;
+    let mut best = None;
+    let mut equals = 0;
+    for row in rows {
+        let order = best.map_or(Ordering::Less, |best| {
+            better(row, best).then(running(row).cmp(&running(best)))
+        });
+        if order == Ordering::Less {
+            best = Some(row);
+            equals = 1;
+        } else if order == Ordering::Equal {
+            // Each of n equals ends up chosen with a chance of 1/n.
+            equals += 1;
+            if rng.below(equals) == 0 {
+                best = Some(row);
+            }
+        }
+    }
+    best
+}
+
+fn anyone(candidates: Candidates<'_>, rng: &mut Rng) -> Pick {
+    Pick::new(rng.below(candidates.rows().len()), Reason::Random)
+}
+
+#[cfg(test)]
+pub(super) mod tests;
