@@ -1,0 +1,313 @@
+//! One client connection, below HTTP: what Pingora's own reading and writing of HTTP/1.1 leaves open.
+//!
+//! - The head of a request must be complete within a fixed time; single bytes do not extend it.
+//! - Bytes of an answer never wait in the write buffer while the gateway waits for more: Pingora does not flush an
+//!   answer with a Content-Length until it is complete, so the flush happens here, when the connection is next read.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+use async_trait::async_trait;
+use pingora_core::apps::{HttpServerApp, HttpServerOptions, ReusedHttpStream, ServerApp};
+use pingora_core::protocols::http::ServerSession;
+use pingora_core::protocols::tls::SslDigest;
+use pingora_core::protocols::{
+    ALPN, GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, ProxyDigest, Shutdown, SocketDigest, Ssl,
+    Stream, TimingDigest, UniqueID, UniqueIDType,
+};
+use pingora_core::server::ShutdownWatch;
+use pingora_proxy::HttpProxy;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::Gateway;
+
+/// The application behind every client listener.
+pub struct Front {
+    plain: Arc<Http>,
+    h2c: Arc<Http>,
+    h2c_addresses: HashSet<SocketAddr>,
+    header_timeout: Arc<ArcSwapOption<Duration>>,
+}
+
+impl Front {
+    /// `h2c_addresses`: listeners that also take HTTP/2 without TLS.
+    pub fn new(
+        proxy: HttpProxy<Gateway>,
+        h2c_addresses: HashSet<SocketAddr>,
+        header_timeout: Arc<ArcSwapOption<Duration>>,
+    ) -> Self {
+        let proxy = Arc::new(proxy);
+        let http = |h2c| {
+            let mut options = HttpServerOptions::default();
+            options.h2c = h2c;
+            options.h2_idle_timeout = Some(H2_IDLE);
+            Arc::new(Http {
+                proxy: Arc::clone(&proxy),
+                options,
+            })
+        };
+        Self {
+            plain: http(false),
+            h2c: http(true),
+            h2c_addresses,
+            header_timeout,
+        }
+    }
+
+    fn takes_h2c(&self, stream: &Stream) -> bool {
+        if self.h2c_addresses.is_empty() {
+            return false;
+        }
+        let digest = stream.get_socket_digest();
+        let local = digest
+            .as_ref()
+            .and_then(|digest| digest.local_addr())
+            .and_then(|address| address.as_inet())
+            .copied();
+        local.is_some_and(|local| {
+            self.h2c_addresses.iter().any(|listener| {
+                listener.port() == local.port()
+                    && (listener.ip().is_unspecified() || listener.ip() == local.ip())
+            })
+        })
+    }
+}
+
+/// A connection without a stream on it is closed after this long.
+const H2_IDLE: Duration = Duration::from_secs(600);
+
+#[async_trait]
+impl ServerApp for Front {
+    async fn process_new(self: &Arc<Self>, stream: Stream, shutdown: &ShutdownWatch) -> Option<Stream> {
+        let http = if self.takes_h2c(&stream) { &self.h2c } else { &self.plain };
+        let limit = self.header_timeout.load_full().map(|limit| *limit);
+        http.process_new(Box::new(Connection::new(stream, limit)), shutdown).await
+    }
+
+    async fn cleanup(&self) {
+        self.plain.proxy.http_cleanup().await;
+    }
+}
+
+/// The HTTP layer of a listener: Pingora's proxy with the listener's own options.
+struct Http {
+    proxy: Arc<HttpProxy<Gateway>>,
+    options: HttpServerOptions,
+}
+
+#[async_trait]
+impl HttpServerApp for Http {
+    async fn process_new_http(
+        self: &Arc<Self>,
+        session: ServerSession,
+        shutdown: &ShutdownWatch,
+    ) -> Option<ReusedHttpStream> {
+        self.proxy.process_new_http(session, shutdown).await
+    }
+
+    fn server_options(&self) -> Option<&HttpServerOptions> {
+        Some(&self.options)
+    }
+}
+
+/// Tells the connection that carries `session` that the head of a request has been read.
+pub(super) fn header_read(session: &ServerSession) {
+    if let Some(connection) = of(session) {
+        connection.reading_header.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Tells it that the next bytes belong to the head of the next request.
+pub(super) fn request_done(session: &ServerSession) {
+    if let Some(connection) = of(session) {
+        connection.reading_header.store(true, Ordering::Relaxed);
+    }
+}
+
+/// `None` for HTTP/2, whose streams share a connection.
+fn of(session: &ServerSession) -> Option<&Connection> {
+    let stream = session.as_http1()?.stream();
+    stream.as_any().downcast_ref::<Connection>()
+}
+
+struct Connection {
+    stream: Stream,
+    header_limit: Option<Duration>,
+    /// Set while the head of a request is expected.
+    reading_header: AtomicBool,
+    header_deadline: Option<Pin<Box<Sleep>>>,
+    /// Bytes were written that may not have been flushed.
+    unflushed: bool,
+}
+
+impl Connection {
+    fn new(stream: Stream, header_limit: Option<Duration>) -> Self {
+        // The clock of a connection's first head starts when it is accepted, of a later one at its first byte.
+        let first = header_limit.map(|limit| Box::pin(sleep_until(Instant::now() + limit)));
+        Self {
+            stream,
+            header_limit,
+            reading_header: AtomicBool::new(true),
+            header_deadline: first,
+            unflushed: false,
+        }
+    }
+
+    fn poll_header_deadline(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        match &mut self.header_deadline {
+            Some(deadline) => deadline.as_mut().poll(context),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if this.unflushed {
+            // Progress goes on at the next poll if the socket is full: the task is woken when it can be written.
+            if let Poll::Ready(flushed) = Pin::new(&mut this.stream).poll_flush(context) {
+                this.unflushed = false;
+                flushed?;
+            }
+        }
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut this.stream).poll_read(context, buffer);
+        if !this.reading_header.load(Ordering::Relaxed) {
+            this.header_deadline = None;
+            return read;
+        }
+        match read {
+            Poll::Ready(Ok(())) => {
+                let filled = &buffer.filled()[before..];
+                if filled.starts_with(b"PRI") && this.header_deadline.is_some() {
+                    // HTTP/2: its streams have no head of their own on the connection.
+                    this.reading_header.store(false, Ordering::Relaxed);
+                } else if this.header_deadline.is_none() && !filled.is_empty() {
+                    this.header_deadline = this
+                        .header_limit
+                        .map(|limit| Box::pin(sleep_until(Instant::now() + limit)));
+                }
+                if this.poll_header_deadline(context).is_ready() {
+                    return Poll::Ready(Err(header_timed_out()));
+                }
+                Poll::Ready(Ok(()))
+            }
+            Poll::Pending if this.poll_header_deadline(context).is_ready() => {
+                Poll::Ready(Err(header_timed_out()))
+            }
+            other => other,
+        }
+    }
+}
+
+fn header_timed_out() -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, "request head not complete within limits.header_timeout")
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        this.unflushed = true;
+        Pin::new(&mut this.stream).poll_write(context, data)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let flushed = Pin::new(&mut this.stream).poll_flush(context);
+        if matches!(flushed, Poll::Ready(Ok(()))) {
+            this.unflushed = false;
+        }
+        flushed
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(context)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        data: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        this.unflushed = true;
+        Pin::new(&mut this.stream).poll_write_vectored(context, data)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.stream.fmt(formatter)
+    }
+}
+
+#[async_trait]
+impl Shutdown for Connection {
+    async fn shutdown(&mut self) {
+        self.stream.shutdown().await;
+    }
+}
+
+impl UniqueID for Connection {
+    fn id(&self) -> UniqueIDType {
+        self.stream.id()
+    }
+}
+
+impl Ssl for Connection {
+    fn get_ssl_digest(&self) -> Option<Arc<SslDigest>> {
+        self.stream.get_ssl_digest()
+    }
+
+    fn selected_alpn_proto(&self) -> Option<ALPN> {
+        self.stream.selected_alpn_proto()
+    }
+}
+
+impl GetTimingDigest for Connection {
+    fn get_timing_digest(&self) -> Vec<Option<TimingDigest>> {
+        self.stream.get_timing_digest()
+    }
+
+    fn get_read_pending_time(&self) -> Duration {
+        self.stream.get_read_pending_time()
+    }
+
+    fn get_write_pending_time(&self) -> Duration {
+        self.stream.get_write_pending_time()
+    }
+}
+
+impl GetProxyDigest for Connection {
+    fn get_proxy_digest(&self) -> Option<Arc<ProxyDigest>> {
+        self.stream.get_proxy_digest()
+    }
+}
+
+impl GetSocketDigest for Connection {
+    fn get_socket_digest(&self) -> Option<Arc<SocketDigest>> {
+        self.stream.get_socket_digest()
+    }
+}
+
+#[async_trait]
+impl Peek for Connection {
+    async fn try_peek(&mut self, buffer: &mut [u8]) -> io::Result<bool> {
+        self.stream.try_peek(buffer).await
+    }
+}

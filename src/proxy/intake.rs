@@ -1,0 +1,182 @@
+//! Takes a request in: what the gateway answers itself, who may send, the body, the model, the prompt's blocks.
+
+use bytes::Bytes;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use http::{HeaderMap, Method};
+use pingora_core::Result;
+use pingora_proxy::Session;
+
+use super::body::{self, ReadError};
+use super::context::{RequestContext, Routing};
+use super::error::ErrorAnswer;
+use super::state::State;
+use super::{auth, local};
+use crate::request::{self, InferenceRequest, ParseOptions, PathKind, coding};
+use crate::routing::Plan;
+use crate::routing::block::PrefixBlocks;
+
+pub(super) enum Intake {
+    /// The client has its answer.
+    Answered,
+    /// The body to send on.
+    Forward(Bytes),
+}
+
+pub(super) async fn take(state: &State, session: &mut Session, context: &mut RequestContext) -> Result<Intake> {
+    match admit(state, session, context).await {
+        Ok(intake) => Ok(intake),
+        Err(Refusal::Connection(error)) => Err(error),
+        Err(Refusal::Answer(answer)) => {
+            local::refuse(session, context, &answer).await;
+            Ok(Intake::Answered)
+        }
+    }
+}
+
+enum Refusal {
+    Answer(ErrorAnswer),
+    Connection(Box<pingora_core::Error>),
+}
+
+impl From<ErrorAnswer> for Refusal {
+    fn from(answer: ErrorAnswer) -> Self {
+        Self::Answer(answer)
+    }
+}
+
+impl From<ReadError> for Refusal {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Answer(answer) => Self::Answer(answer),
+            ReadError::Connection(error) => Self::Connection(error),
+        }
+    }
+}
+
+async fn admit(state: &State, session: &mut Session, context: &mut RequestContext) -> Result<Intake, Refusal> {
+    let method = session.req_header().method.clone();
+    let path = session.req_header().uri.path().to_owned();
+    context.kind = PathKind::classify(&path);
+    if local::is_health(&method, &path) {
+        local::health(state, session, context).await?;
+        return Ok(Intake::Answered);
+    }
+    // A browser's preflight carries no credentials; the engines answer it.
+    if method != Method::OPTIONS && !auth::is_allowed(&context.live.auth, &session.req_header().headers) {
+        return Err(ErrorAnswer::unauthorized().into());
+    }
+    if local::is_model_list(&method, &path) {
+        local::models(state, session, context).await?;
+        return Ok(Intake::Answered);
+    }
+    body::check_announced(&session.downstream_session, &context.live.limits)?;
+    let mut body = body::read(&mut session.downstream_session, &context.live.limits).await?;
+    if method == Method::POST && context.kind.reads_model() {
+        if let Some(decoded) = decode(&session.req_header().headers, &body, context)? {
+            body = decoded;
+            context.decoded = true;
+        }
+        route_by_body(state, &session.req_header().headers, &body, context)?;
+    } else {
+        route_by_path(state, &session.req_header().headers, &path, &body, context)?;
+    }
+    Ok(Intake::Forward(body))
+}
+
+/// Engines read no compressed bodies, so what is understood here is sent on decoded.
+fn decode(headers: &HeaderMap, body: &Bytes, context: &RequestContext) -> Result<Option<Bytes>, ErrorAnswer> {
+    let mut names = Vec::new();
+    for value in headers.get_all(CONTENT_ENCODING) {
+        let value = value
+            .to_str()
+            .map_err(|_| ErrorAnswer::bad_framing("the Content-Encoding header is not ASCII"))?;
+        names.push(value);
+    }
+    if names.is_empty() {
+        return Ok(None);
+    }
+    let limit = context.live.limits.body;
+    coding::decode(&names.join(","), body, limit)
+        .map(Some)
+        .map_err(|error| ErrorAnswer::coding(&error, limit))
+}
+
+fn route_by_body(state: &State, headers: &HeaderMap, body: &Bytes, context: &mut RequestContext) -> Result<(), ErrorAnswer> {
+    let options = ParseOptions {
+        include_tools: context.live.router.settings().prefix_cache.include_tools,
+    };
+    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let request = request::parse(context.kind, content_type, body, &options)?;
+    let snapshot = state.fleet.snapshot();
+    let Some(model) = snapshot.model(&request.model) else {
+        return Err(ErrorAnswer::unknown_model(&request.model));
+    };
+    let plan = plan(headers, Some(&request.model), context)?;
+    let blocks = match plan.needs_prefix() && context.kind.has_prompt() {
+        true => hash(&request, context),
+        false => PrefixBlocks::default(),
+    };
+    context.routing = Some(Routing {
+        model: Some(model.name().to_owned()),
+        records: context.kind.fills_cache(),
+        plan,
+        blocks,
+        seed: state.next_seed(),
+    });
+    Ok(())
+}
+
+fn hash(request: &InferenceRequest<'_>, context: &RequestContext) -> PrefixBlocks {
+    let mut blocks = PrefixBlocks::default();
+    context.live.router.hash(
+        &request.model,
+        request.cache_salt.as_deref(),
+        &request.prompt,
+        &mut blocks,
+    );
+    blocks
+}
+
+/// Any other path: by the model it names, or by load when all pods are alike.
+fn route_by_path(
+    state: &State,
+    headers: &HeaderMap,
+    path: &str,
+    body: &Bytes,
+    context: &mut RequestContext,
+) -> Result<(), ErrorAnswer> {
+    let snapshot = state.fleet.snapshot();
+    let named = request::model_in_path(path).or_else(|| request::peek_model(body));
+    let model = match &named {
+        Some(name) => match snapshot.model(name) {
+            Some(model) => Some(model.name().to_owned()),
+            None => return Err(ErrorAnswer::unknown_model(name)),
+        },
+        None if snapshot.is_uniform() => None,
+        None => return Err(ErrorAnswer::unknown_path()),
+    };
+    let plan = plan(headers, model.as_deref(), context)?;
+    context.routing = Some(Routing {
+        model,
+        plan,
+        blocks: PrefixBlocks::default(),
+        records: false,
+        seed: state.next_seed(),
+    });
+    Ok(())
+}
+
+/// The strategy: the request's header, the model's profile, the model's own, the default.
+fn plan(headers: &HeaderMap, model: Option<&str>, context: &RequestContext) -> Result<std::sync::Arc<Plan>, ErrorAnswer> {
+    let header = |name: &str| {
+        headers
+            .get(name)
+            .map(|value| String::from_utf8_lossy(value.as_bytes()).trim().to_owned())
+            .filter(|value| !value.is_empty())
+    };
+    let live = &context.live;
+    let requested = header("routing-strategy");
+    let profile = header("config-profile");
+    live.plan(model, requested.as_deref(), profile.as_deref())
+        .map_err(|error| ErrorAnswer::bad_strategy(error.to_string()))
+}

@@ -1,0 +1,149 @@
+//! What all requests share, and the part of it that a reload replaces.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+
+use crate::config::{Auth, Config, Limits, Model, Retry, Timeouts};
+use crate::fleet::Fleet;
+use crate::metrics::Metrics;
+use crate::routing::{Overrides, Plan, Router, StrategyError};
+use crate::telemetry::AccessLog;
+
+pub struct State {
+    pub fleet: Arc<Fleet>,
+    pub metrics: Arc<Metrics>,
+    pub access: Option<AccessLog>,
+    live: ArcSwap<Live>,
+    header_timeout: Arc<ArcSwapOption<Duration>>,
+    open: AtomicUsize,
+    draining: AtomicBool,
+    requests: AtomicU64,
+    epoch: Instant,
+}
+
+/// The settings that requests use: one immutable piece, swapped whole.
+pub struct Live {
+    pub limits: Limits,
+    pub timeouts: Timeouts,
+    pub retry: Retry,
+    pub auth: Auth,
+    pub router: Arc<Router>,
+    default_strategy: String,
+    models: BTreeMap<String, Model>,
+}
+
+impl State {
+    pub fn new(live: Live, fleet: Arc<Fleet>, metrics: Arc<Metrics>, access: Option<AccessLog>) -> Self {
+        let header_timeout = Arc::new(ArcSwapOption::from_pointee(live.limits.header_timeout));
+        Self {
+            fleet,
+            metrics,
+            access,
+            live: ArcSwap::from_pointee(live),
+            header_timeout,
+            open: AtomicUsize::new(0),
+            draining: AtomicBool::new(false),
+            requests: AtomicU64::new(0),
+            epoch: Instant::now(),
+        }
+    }
+
+    pub fn live(&self) -> Arc<Live> {
+        self.live.load_full()
+    }
+
+    /// New requests use `live` from now on; those under way keep what they began with.
+    pub fn replace(&self, live: Live) {
+        self.header_timeout
+            .store(live.limits.header_timeout.map(Arc::new));
+        self.live.store(Arc::new(live));
+    }
+
+    /// For the connections, which are older than any one request.
+    pub fn header_timeout(&self) -> Arc<ArcSwapOption<Duration>> {
+        Arc::clone(&self.header_timeout)
+    }
+
+    /// Requests whose answer has not ended.
+    pub fn open_requests(&self) -> usize {
+        self.open.load(Ordering::Acquire)
+    }
+
+    /// From now on clients are told to close their connections.
+    pub fn drain(&self) {
+        self.draining.store(true, Ordering::Release);
+    }
+
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Acquire)
+    }
+
+    /// The clock of the prefix index: milliseconds since the start.
+    pub fn now_ms(&self) -> u64 {
+        u64::try_from(self.epoch.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Differs with each request: seeds the choice between equals.
+    pub(super) fn next_seed(&self) -> u64 {
+        self.requests.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(super) fn open_request(self: &Arc<Self>) -> OpenRequest {
+        self.open.fetch_add(1, Ordering::AcqRel);
+        OpenRequest {
+            state: Arc::clone(self),
+        }
+    }
+}
+
+/// Counts a request as open until it is dropped.
+pub(super) struct OpenRequest {
+    state: Arc<State>,
+}
+
+impl Drop for OpenRequest {
+    fn drop(&mut self) {
+        self.state.open.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Live {
+    pub fn new(config: &Config, router: Arc<Router>) -> Self {
+        Self {
+            limits: config.limits.clone(),
+            timeouts: config.timeouts.clone(),
+            retry: config.retry.clone(),
+            auth: config.auth.clone(),
+            router,
+            default_strategy: config.routing.strategy.clone(),
+            models: config.models.clone(),
+        }
+    }
+
+    /// The plan for a request: its header, else its profile's strategy, else its model's, else the default.
+    pub(super) fn plan(
+        &self,
+        model: Option<&str>,
+        requested: Option<&str>,
+        profile: Option<&str>,
+    ) -> Result<Arc<Plan>, StrategyError> {
+        let configured = model.and_then(|name| self.models.get(name));
+        let profile = configured.and_then(|model| {
+            let named = profile.and_then(|name| model.profiles.get(name));
+            let default = || model.profiles.get(model.default_profile.as_deref()?);
+            named.or_else(default)
+        });
+        let strategy = requested
+            .or_else(|| profile.and_then(|profile| profile.routing_strategy.as_deref()))
+            .or_else(|| configured.and_then(|model| model.strategy.as_deref()))
+            .unwrap_or(&self.default_strategy);
+        let overrides = Overrides {
+            standard_deviation_factor: profile.and_then(|profile| profile.standard_deviation_factor),
+        };
+        self.router.plan(strategy, &overrides)
+    }
+}
