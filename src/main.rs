@@ -101,7 +101,10 @@ fn bad_config(problems: &str) -> ExitCode {
     ExitCode::from(BAD_CONFIG)
 }
 
-#[expect(clippy::print_stderr, reason = "a command line tool tells its user why it ends")]
+#[expect(
+    clippy::print_stderr,
+    reason = "a command line tool tells its user why it ends"
+)]
 fn report(message: &str) {
     eprintln!("warmgate: {message}");
 }

@@ -1,6 +1,8 @@
 //! What the configuration says of pods and of their health checks.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -33,6 +35,46 @@ pub struct PodUrl {
     pub base_path: String,
     /// `true`: HTTP/2 (h2c prior knowledge, or ALPN over TLS).
     pub http2: bool,
+}
+
+impl PodUrl {
+    /// `None` when the host is a name.
+    pub(super) fn literal_address(&self) -> Option<SocketAddr> {
+        let ip: IpAddr = self.host.parse().ok()?;
+        Some(SocketAddr::new(ip, self.port))
+    }
+
+    /// The Host header: the port only where it is not the scheme's own.
+    pub(super) fn host_header(&self) -> String {
+        let usual = if self.tls.is_some() { 443 } else { 80 };
+        let host = self.bracketed();
+        if self.port == usual {
+            host
+        } else {
+            format!("{host}:{}", self.port)
+        }
+    }
+
+    fn bracketed(&self) -> String {
+        if self.host.contains(':') {
+            format!("[{}]", self.host)
+        } else {
+            self.host.clone()
+        }
+    }
+}
+
+impl fmt::Display for PodUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        write!(
+            f,
+            "{scheme}://{}:{}{}",
+            self.bracketed(),
+            self.port,
+            self.base_path
+        )
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,0 +1,171 @@
+//! An immutable view of the fleet: which pods serve which model, and which of them may be given requests.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use foldhash::HashMap;
+
+use super::Settings;
+use super::pod::Pod;
+use crate::routing::{PodSlot, PodView};
+
+#[derive(Default)]
+pub struct Snapshot {
+    pods: Vec<Arc<Pod>>,
+    by_slot: Vec<Option<Arc<Pod>>>,
+    models: HashMap<String, ModelPods>,
+    all: ModelPods,
+    uniform: bool,
+}
+
+/// The pods of one model.
+#[derive(Default)]
+pub struct ModelPods {
+    name: String,
+    /// Those that may be given requests.
+    routable: Vec<Arc<Pod>>,
+    served_by: Vec<Arc<Pod>>,
+}
+
+impl Snapshot {
+    pub(super) fn new(pods: &[Arc<Pod>], settings: &Settings, seen: &mut BTreeSet<String>) -> Self {
+        let floor = settings.health.min_available;
+        let mut served: HashMap<String, Vec<Arc<Pod>>> = HashMap::default();
+        for pod in pods {
+            for model in served_names(pod, settings) {
+                let servers = served.entry(model).or_default();
+                // A name that is both told and an alias counts once.
+                if !servers.iter().any(|known| Arc::ptr_eq(known, pod)) {
+                    servers.push(Arc::clone(pod));
+                }
+            }
+        }
+        seen.extend(served.keys().cloned());
+        for name in seen.iter() {
+            served.entry(name.clone()).or_default();
+        }
+        let sets: BTreeSet<Vec<String>> = pods.iter().map(|pod| sorted(pod.models())).collect();
+        let models = served
+            .into_iter()
+            .map(|(name, pods)| (name.clone(), ModelPods::new(name, pods, floor)));
+        Self {
+            models: models.collect(),
+            all: ModelPods::new(String::new(), pods.to_vec(), floor),
+            uniform: sets.len() <= 1,
+            by_slot: by_slot(pods),
+            pods: pods.to_vec(),
+        }
+    }
+
+    /// `None`: no pod has ever served a model of this name.
+    pub fn model(&self, name: &str) -> Option<&ModelPods> {
+        self.models.get(name)
+    }
+
+    /// Every pod, for requests that name no model.
+    pub fn all(&self) -> &ModelPods {
+        &self.all
+    }
+
+    /// Whether all pods serve the same models, so that any of them can take a request that names none.
+    pub fn is_uniform(&self) -> bool {
+        self.uniform
+    }
+
+    pub fn pod(&self, slot: PodSlot) -> Option<&Arc<Pod>> {
+        self.by_slot.get(usize::from(slot.0))?.as_ref()
+    }
+
+    pub fn pods(&self) -> &[Arc<Pod>] {
+        &self.pods
+    }
+
+    /// Names that a pod serves now, in order.
+    pub fn model_names(&self) -> Vec<&str> {
+        let mut names: Vec<_> = self.served().map(|model| model.name.as_str()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    pub(super) fn served(&self) -> impl Iterator<Item = &ModelPods> {
+        self.models
+            .values()
+            .filter(|model| !model.served_by.is_empty())
+    }
+
+    /// Whether any model has a pod to go to.
+    pub fn ready(&self) -> bool {
+        self.served().any(|model| !model.routable.is_empty())
+    }
+}
+
+impl ModelPods {
+    fn new(name: String, served_by: Vec<Arc<Pod>>, floor: f64) -> Self {
+        Self {
+            name,
+            routable: routable(&served_by, floor),
+            served_by,
+        }
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn served_by(&self) -> &[Arc<Pod>] {
+        &self.served_by
+    }
+
+    /// The candidates for a request, without the pods that it has tried.
+    pub fn views(&self, exclude: &[PodSlot], out: &mut Vec<PodView>) {
+        out.clear();
+        let open = self
+            .routable
+            .iter()
+            .filter(|pod| !exclude.contains(&pod.slot()));
+        out.extend(open.map(|pod| pod.view()));
+    }
+}
+
+/// The pods that are well; and when these are less than the floor's share, those of the others that failed last. A pod
+/// that refuses connections is never kept for the floor: it could only fail.
+fn routable(pods: &[Arc<Pod>], floor: f64) -> Vec<Arc<Pod>> {
+    let (mut chosen, mut out): (Vec<_>, Vec<_>) =
+        pods.iter().cloned().partition(|pod| pod.is_well());
+    let least = (pods.len() as f64 * floor).ceil() as usize;
+    if chosen.len() < least {
+        out.retain(|pod| pod.may_be_kept());
+        out.sort_by_key(|pod| std::cmp::Reverse(pod.failed_at()));
+        out.truncate(least - chosen.len());
+        chosen.append(&mut out);
+    }
+    chosen
+}
+
+fn served_names(pod: &Pod, settings: &Settings) -> Vec<String> {
+    let mut names = pod.models();
+    for (model, aliases) in &settings.aliases {
+        if names.contains(model) {
+            names.extend(aliases.iter().cloned());
+        }
+    }
+    names
+}
+
+fn sorted(mut names: Vec<String>) -> Vec<String> {
+    names.sort_unstable();
+    names
+}
+
+fn by_slot(pods: &[Arc<Pod>]) -> Vec<Option<Arc<Pod>>> {
+    let size = pods
+        .iter()
+        .map(|pod| usize::from(pod.slot().0) + 1)
+        .max()
+        .unwrap_or(0);
+    let mut table = vec![None; size];
+    for pod in pods {
+        table[usize::from(pod.slot().0)] = Some(Arc::clone(pod));
+    }
+    table
+}
