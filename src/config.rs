@@ -97,6 +97,9 @@ impl Config {
                 }
             }
         }
+        sources
+            .environment
+            .override_file(&mut config, sources.strategy, &problems);
         checks::take_command_line(&mut config, sources.pods, &problems);
         if sources.pods.is_empty() && !pods_read {
             problems.add(
