@@ -12,7 +12,8 @@ use super::{Config, StrategyCheck};
 
 type Outcome = Result<(), Wrong>;
 
-/// The variables of the process, as they are given: nothing here asks the process itself.
+/// The variables of the process, as they are given: nothing here asks the process itself. There is no
+/// `Debug`, since many a variable is a secret.
 #[derive(Clone, Default)]
 pub struct Environment(BTreeMap<String, OsString>);
 

@@ -70,7 +70,7 @@ fn pod(node: &Node<'_>) -> Option<PodSpec> {
         return url(node).map(at_defaults);
     }
     if !node.is_map() {
-        node.refuse_kind_for("a URL, or a map with the key url");
+        node.wrong_kind("a URL, or a map with the key url");
         return None;
     }
     node.map(|map| {
@@ -172,7 +172,7 @@ fn kv_events(node: &Node<'_>) -> Option<Option<KvEvents>> {
     })
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "a rule, and rules may refuse")]
+/// The rule for text without rules.
 fn anything(text: &str) -> Result<String, Wrong> {
     Ok(text.to_owned())
 }

@@ -61,7 +61,7 @@ impl<'a> Node<'a> {
     }
 
     /// Reports a value of the wrong kind.
-    pub(super) fn refuse_kind_for(&self, allowed: &str) {
+    pub(super) fn wrong_kind(&self, allowed: &str) {
         self.add(format!("is {}", kind(self.value)), allowed);
     }
 

@@ -63,7 +63,7 @@ fn listener(node: &Node<'_>) -> Option<Listener> {
         });
     }
     if !node.is_map() {
-        node.refuse_kind_for("an address, or a map with the key address");
+        node.wrong_kind("an address, or a map with the key address");
         return None;
     }
     node.map(|map| {

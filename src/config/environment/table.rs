@@ -210,5 +210,6 @@ pub(super) static VARIABLES: &[Variable] = &[
     nothing("REDIS_PORT", "none", REDIS),
     nothing("REDIS_PASSWORD", "none", REDIS),
     nothing("AIBRIX_HTTPROUTE_CACHE_TTL", "30s", "there are no HTTPRoute objects to look up"),
+    nothing("AIBRIX_ROUTING_ALGORITHM", "none", "the reference does not read it either; set ROUTING_ALGORITHM"),
     nothing("AIBRIX_DISABLE_RATE_LIMITING", "false", "this version has no rate limits"),
 ];

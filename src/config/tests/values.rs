@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::fleet::settings::{EngineKind, KvEvents, UpstreamTls};
 
@@ -129,4 +131,23 @@ pods:
     .unwrap();
     assert_eq!(config.pods[1].url.host, "e2");
     assert_eq!(config.pods[1].metrics, None);
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_taken_or_refused_in_whole_lines(
+        value in "[-0-9a-zA-Z:/.${}\\[\\]@%é ]{0,24}",
+        key in prop::sample::select(vec![
+            "limits: {body: V}", "timeouts: {idle: V}", "pods: [V]", "pods: [{url: V}]", "server: {listen: [V]}",
+            "routing: {prefix_cache: {hash_seed: V}}", "auth: {engine_key: V}", "models: {V: }", "V: 1", "health: V",
+        ]),
+    ) {
+        for quoted in [format!("{value:?}"), value] {
+            let text = key.replace('V', &quoted);
+            if let Err(errors) = load_with(&text, &["http://e1"], &[]) {
+                let lines = errors.to_string();
+                prop_assert!(lines.lines().all(|line| line.contains(": ")), "{text}: {lines}");
+            }
+        }
+    }
 }
