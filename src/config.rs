@@ -77,6 +77,7 @@ pub struct SourceFile<'a> {
 pub type StrategyCheck<'a> = &'a dyn Fn(&str) -> Result<(), String>;
 
 impl Config {
+    /// The checked configuration, or every problem that it has.
     pub fn load(sources: Sources<'_>) -> Result<Self, ConfigErrors> {
         let problems = Problems::default();
         let mut config = Self::default();
@@ -97,6 +98,9 @@ impl Config {
                 }
             }
         }
+        sources
+            .environment
+            .override_file(&mut config, sources.strategy, &problems);
         checks::take_command_line(&mut config, sources.pods, &problems);
         if sources.pods.is_empty() && !pods_read {
             problems.add(
@@ -144,7 +148,7 @@ impl Config {
     }
 }
 
-/// The file as a tree. A syntax error, or a key given twice, comes with line and column.
+/// The file as a tree. A syntax error comes with line and column, a key given twice with its name.
 fn parse(file: SourceFile<'_>) -> Result<Value, Wrong> {
     serde_yaml_ng::from_str::<Value>(file.text)
         .and_then(|mut tree| {

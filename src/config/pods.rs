@@ -69,6 +69,10 @@ fn pod(node: &Node<'_>) -> Option<PodSpec> {
     if node.is_text() {
         return url(node).map(at_defaults);
     }
+    if !node.is_map() {
+        node.wrong_kind("a URL, or a map with the key url");
+        return None;
+    }
     node.map(|map| {
         let url = required(map, "url", url);
         let known = url.is_some();
@@ -80,11 +84,12 @@ fn pod(node: &Node<'_>) -> Option<PodSpec> {
             base_path: String::new(),
             http2: false,
         }));
-        map.text(&mut pod.name, "name", rule::not_empty);
+        // The name goes into headers.
+        map.text(&mut pod.name, "name", rule::header_token);
         map.set(&mut pod.models, "models", |node| {
             model_names(node).map(Some)
         });
-        map.set(&mut pod.role, "role", role);
+        map.scalar(&mut pod.role, "role", role);
         map.scalar(&mut pod.engine, "engine", |text| {
             rule::one_of(ENGINES)(text).map(Some)
         });
@@ -122,16 +127,11 @@ fn tls(map: &mut Map<'_, '_>, url: &mut PodUrl, url_known: bool) {
     });
 }
 
-fn role(node: &Node<'_>) -> Option<Role> {
-    const ROLES: &[(&str, Role)] = &[
-        ("mixed", Role::Mixed),
-        ("prefill", Role::Prefill),
-        ("decode", Role::Decode),
-    ];
-    node.scalar(|text| match rule::one_of(ROLES)(text)? {
-        Role::Mixed => Ok(Role::Mixed),
-        Role::Prefill | Role::Decode => Err(Wrong::unsupported("mixed")),
-    })
+fn role(text: &str) -> Result<Role, Wrong> {
+    match text {
+        "prefill" | "decode" => Err(Wrong::unsupported("mixed")),
+        _ => rule::one_of(&[("mixed", Role::Mixed)])(text),
+    }
 }
 
 /// Names of models: at least one, none twice.
@@ -172,7 +172,7 @@ fn kv_events(node: &Node<'_>) -> Option<Option<KvEvents>> {
     })
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "a rule, and rules may refuse")]
+/// The rule for text without rules.
 fn anything(text: &str) -> Result<String, Wrong> {
     Ok(text.to_owned())
 }

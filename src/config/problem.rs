@@ -30,13 +30,13 @@ struct Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // One problem is one line, whatever the file or a parser's message holds.
-        let what = self.wrong.what.replace(['\n', '\r'], " ");
-        write!(f, "{}: {what}", self.path)?;
+        let mut line = format!("{}: {}", self.path, self.wrong.what);
         if !self.wrong.allowed.is_empty() {
-            write!(f, "; allowed: {}", self.wrong.allowed)?;
+            line += "; allowed: ";
+            line += &self.wrong.allowed;
         }
-        Ok(())
+        // One problem is one line, and no terminal is steered, whatever names the file holds.
+        f.write_str(&line.replace(char::is_control, " "))
     }
 }
 

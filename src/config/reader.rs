@@ -60,6 +60,11 @@ impl<'a> Node<'a> {
             .add(self.path(), Wrong::new(what, allowed));
     }
 
+    /// Reports a value of the wrong kind.
+    pub(super) fn wrong_kind(&self, allowed: &str) {
+        self.add(format!("is {}", kind(self.value)), allowed);
+    }
+
     pub(super) fn is_none(&self) -> bool {
         self.value.as_str() == Some("none")
     }
@@ -151,13 +156,15 @@ impl<'a> Node<'a> {
             Value::String(text) => (self.replaced(text)?, format!("{text:?}")),
             other => return self.refuse_kind(other, &rule),
         };
-        self.apply(&text, &shown, rule)
+        self.apply(&text, Some(&shown), rule)
     }
 
     /// A string by `rule`: a number is refused, since YAML would already have changed how it is written.
     pub(super) fn text<T>(&self, rule: impl Fn(&str) -> Result<T, Wrong>) -> Option<T> {
         match self.value {
-            Value::String(text) => self.apply(&self.replaced(text)?, &format!("{text:?}"), rule),
+            Value::String(text) => {
+                self.apply(&self.replaced(text)?, Some(&format!("{text:?}")), rule)
+            }
             Value::Number(_) | Value::Bool(_) => {
                 self.add(
                     format!("is {}", kind(self.value)),
@@ -172,7 +179,7 @@ impl<'a> Node<'a> {
     /// [`Node::text`] for a value that messages must not show.
     pub(super) fn secret_text<T>(&self, rule: impl Fn(&str) -> Result<T, Wrong>) -> Option<T> {
         match self.value {
-            Value::String(text) => self.apply(&self.replaced(text)?, "the value", rule),
+            Value::String(text) => self.apply(&self.replaced(text)?, None, rule),
             _ => self.text(rule),
         }
     }
@@ -180,20 +187,27 @@ impl<'a> Node<'a> {
     fn apply<T>(
         &self,
         text: &str,
-        shown: &str,
+        shown: Option<&str>,
         rule: impl Fn(&str) -> Result<T, Wrong>,
     ) -> Option<T> {
         rule(text)
             .map_err(|wrong| {
-                self.context.problems.add(self.path(), wrong.of(shown));
+                let wrong = match shown {
+                    Some(shown) => wrong.of(shown),
+                    None => wrong,
+                };
+                self.context.problems.add(self.path(), wrong);
             })
             .ok()
     }
 
-    /// Refuses a value that is no scalar, with what the rule allows: every rule refuses empty text.
+    /// Refuses a value that is no scalar, with what the rule allows: every rule but the one for any text refuses empty text.
     fn refuse_kind<T>(&self, value: &Value, rule: impl Fn(&str) -> Result<T, Wrong>) -> Option<T> {
         let allowed = rule("").err().map(|wrong| wrong.allowed);
-        self.add(format!("is {}", kind(value)), allowed.unwrap_or_default());
+        self.add(
+            format!("is {}", kind(value)),
+            allowed.unwrap_or_else(|| "a string".to_owned()),
+        );
         None
     }
 
@@ -278,10 +292,11 @@ impl<'a> Map<'_, 'a> {
     /// Knows the keys, and reports those that are there as not supported yet.
     pub(super) fn refuse(&mut self, keys: &[&'static str], allowed: &str) {
         for key in keys {
-            if self.take(key).is_some() {
-                let Wrong { what, allowed } = Wrong::unsupported(allowed);
-                self.node.add(format!("{key} {what}"), allowed);
-            }
+            self.with(key, |node| {
+                node.context
+                    .problems
+                    .add(node.path(), Wrong::unsupported(allowed));
+            });
         }
     }
 

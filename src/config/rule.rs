@@ -65,7 +65,7 @@ pub(super) fn flag(text: &str) -> Ruled<bool> {
     match text {
         "true" => Ok(true),
         "false" => Ok(false),
-        _ => Err(Wrong::new("is not a yes or no", "true, false")),
+        _ => Err(Wrong::new("is not true or false", "true, false")),
     }
 }
 

@@ -62,6 +62,10 @@ fn listener(node: &Node<'_>) -> Option<Listener> {
             h2c: false,
         });
     }
+    if !node.is_map() {
+        node.wrong_kind("an address, or a map with the key address");
+        return None;
+    }
     node.map(|map| {
         let address = required(map, "address", |node| node.text(address));
         let tls = map.take("tls").filter(|node| !node.is_none());

@@ -1,3 +1,8 @@
+mod shipped;
+mod sources;
+mod values;
+mod wrong;
+
 use std::path::Path;
 
 use super::*;

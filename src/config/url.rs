@@ -60,9 +60,9 @@ pub(super) fn tcp_endpoint(text: &str) -> Result<String, Wrong> {
     }
 }
 
-/// A name, or an IPv4 address: what a TLS client may ask for or check.
+/// A name that a TLS client may ask for; addresses are never asked for.
 pub(super) fn host_name(text: &str) -> Result<String, Wrong> {
-    if is_host_name(text) {
+    if is_host_name(text) && text.parse::<Ipv4Addr>().is_err() {
         Ok(text.to_ascii_lowercase())
     } else {
         Err(Wrong::new(
