@@ -6,8 +6,10 @@
 //! | [`routing`] | thinks: prompt blocks, prefix index, strategies; pure, no I/O, no clock |
 //! | [`request`] | reads a request body: model, prompt text, stream flag; pure |
 //! | [`fleet`] | knows the pods: who they are, whether they are well, how busy they are |
+//! | [`usage`] | finds the token counts in an answer; pure |
 //! | [`sim`] | the simulated engine that the demo, the tests and the load test share |
 
 pub mod config;
 pub mod fleet;
 pub mod routing;
+pub mod usage;
