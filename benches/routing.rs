@@ -27,10 +27,10 @@ const SCOPE: Scope<'static> = Scope {
 };
 
 /// SplitMix64: the same bytes in every run.
-pub struct Numbers(pub u64);
+struct Numbers(u64);
 
 impl Numbers {
-    pub fn next(&mut self) -> u64 {
+    fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -39,12 +39,12 @@ impl Numbers {
 
     fn text(&mut self, bytes: usize) -> Vec<u8> {
         (0..bytes)
-            .map(|_| b'a' + (self.next() % 26) as u8)
+            .map(|_| b'a' + (self.draw() % 26) as u8)
             .collect()
     }
 
-    pub fn chain(&mut self, blocks: usize) -> Vec<BlockHash> {
-        (0..blocks).map(|_| BlockHash(self.next())).collect()
+    fn chain(&mut self, blocks: usize) -> Vec<BlockHash> {
+        (0..blocks).map(|_| BlockHash(self.draw())).collect()
     }
 }
 
@@ -153,10 +153,10 @@ fn views(pods: u16) -> Vec<PodView> {
     let view = |slot| PodView {
         slot: PodSlot(slot),
         load: Load {
-            in_flight: (numbers.next() % 6) as u32,
+            in_flight: (numbers.draw() % 6) as u32,
             queued: None,
-            kv_usage: Some((numbers.next() % 80) as f64 / 100.0),
-            output_rate: Some(1000.0 + (numbers.next() % 500) as f64),
+            kv_usage: Some((numbers.draw() % 80) as f64 / 100.0),
+            output_rate: Some(1000.0 + (numbers.draw() % 500) as f64),
         },
     };
     (0..pods).map(view).collect()

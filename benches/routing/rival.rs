@@ -83,7 +83,7 @@ impl Index for QuickCache {
     }
 }
 
-pub fn compare(criterion: &mut Criterion) {
+pub(crate) fn compare(criterion: &mut Criterion) {
     times::<PrefixIndex>(criterion, "ours");
     times::<QuickCache>(criterion, "quick_cache");
     report::<PrefixIndex>("ours");
@@ -119,7 +119,8 @@ fn times<I: Index>(criterion: &mut Criterion, name: &str) {
     group.finish();
 }
 
-/// Bytes a block, hits on the trace, and blocks that are held while their head is gone.
+/// Prints bytes a block, hits on the trace, and blocks that are held while their head is gone.
+#[expect(clippy::print_stdout, reason = "a bench reports on standard output")]
 fn report<I: Index>(name: &str) {
     let mut matches = Matches::default();
     let trace = trace();
@@ -154,9 +155,8 @@ fn report<I: Index>(name: &str) {
 fn trace() -> Vec<Vec<BlockHash>> {
     let packed = include_bytes!("../../tests/data/mooncake-conversation.jsonl.gz");
     let mut text = String::new();
-    if let Err(error) = flate2::read::GzDecoder::new(&packed[..]).read_to_string(&mut text) {
-        println!("rival: no trace: {error}");
-    }
+    let whole = flate2::read::GzDecoder::new(&packed[..]).read_to_string(&mut text);
+    assert!(whole.is_ok(), "the trace is damaged");
     let request = |line: &str| {
         let ids = line
             .split_once("\"hash_ids\": [")
