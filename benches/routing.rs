@@ -173,10 +173,14 @@ impl Setting {
     fn new(block_size: usize, bytes: usize, pods: u16) -> Self {
         let mut settings = RoutingSettings::default();
         settings.prefix_cache.block_size = block_size;
+        let blocks = (bytes / block_size) as u64;
         let setting = Self {
             router: Router::new(settings, usize::from(pods), 1),
             pods: views(pods),
-            prompts: (0..32).map(|seed| Numbers(seed).text(bytes)).collect(),
+            // As many as the index holds, or they would be cold again at each turn.
+            prompts: (0..(MAX_BLOCKS as u64 / 2 / blocks).clamp(2, 32))
+                .map(|seed| Numbers(seed).text(bytes))
+                .collect(),
         };
         let mut numbers = Numbers(7);
         for at in 0..2000u16 {
