@@ -21,7 +21,7 @@ use super::strategy::{
 };
 use super::{Overrides, Request};
 
-pub(super) use self::list::List;
+use self::list::List;
 pub use self::list::StrategyError;
 
 /// Totals closer than this are equal.

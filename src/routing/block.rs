@@ -196,7 +196,8 @@ mod tests {
         }
     }
 
-    // Pinned: these must be the same on every replica and in every version that shares an index.
+    // Pinned, and computed with another implementation of XXH3: these must be the same on every
+    // replica and in every version that shares an index.
     #[test]
     fn hashes_stay_what_they_are() {
         let salted = Scope {
@@ -204,21 +205,54 @@ mod tests {
             cache_salt: Some("s"),
         };
         let ramp: Vec<u8> = (0..300).map(|at| (at % 256) as u8).collect();
-        let rows: [(usize, u64, Scope<'_>, &[u8], &[u64]); 6] = [
-            (4, 0, M, b"abcdefgh", &[0, 0]),
-            (4, 42, M, b"abcdefgh", &[0, 0]),
-            (4, 0, salted, b"abcdefgh", &[0, 0]),
-            (4, 0, M, "h\u{e9}llo w\u{f6}rld".as_bytes(), &[0, 0, 0]),
-            (128, 0, M, &[b'a'; 128], &[0]),
-            (128, 0, M, &ramp, &[0, 0]),
-        ];
-        for (block_size, seed, scope, bytes, expected) in rows {
+        let check = |block_size, seed, scope: Scope<'_>, bytes: &[u8], expected: &[u64]| {
             let found = hashes(block_size, seed, scope, bytes);
             assert_eq!(
                 found, expected,
                 "{block_size} {seed} {scope:?}: {found:#018x?}"
             );
-        }
+        };
+        check(
+            4,
+            0,
+            M,
+            b"abcdefgh",
+            &[0xe4ab_6b71_1fc6_d7b3, 0xce5e_4806_6a9c_7672],
+        );
+        check(
+            4,
+            42,
+            M,
+            b"abcdefgh",
+            &[0x5007_5cba_8c94_fe6e, 0xa772_f636_039d_5366],
+        );
+        check(
+            4,
+            0,
+            salted,
+            b"abcdefgh",
+            &[0x1235_5e14_1d0f_41ac, 0xc241_56d8_8d56_710c],
+        );
+        check(
+            4,
+            0,
+            M,
+            "h\u{e9}llo w\u{f6}rld".as_bytes(),
+            &[
+                0x9dfb_76a8_29f2_bb6b,
+                0x63a6_d423_0381_9e7f,
+                0x8866_0df2_e5b1_82ea,
+            ],
+        );
+        check(128, 0, M, &[b'a'; 128], &[0x3bb5_c796_a6d9_c3db]);
+        check(
+            128,
+            0,
+            M,
+            &ramp,
+            &[0x595a_ef72_cbaf_3a6b, 0x416e_b7ee_d390_2d94],
+        );
+        check(256, 0, M, &ramp, &[0x6705_748e_a018_0d48]);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //!
 //! Readers take no lock (see `table`); writers share one short lock, taken for [`CHUNK`] blocks at
 //! a time. Memory is set aside at the start and never grows: about 43 bytes a block with up to 64
-//! pods, 11 more for each further 64.
+//! pods, 8 more for each further 64.
 //!
 //! [`record`]: PrefixIndex::record
 
@@ -17,13 +17,14 @@ mod table;
 
 pub use matches::Matches;
 
+use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
 use self::recency::Recency;
-use self::table::{Cell, NO_CELL, Placed, Table};
+use self::table::{Cell, NO_CELL, Table};
 use super::block::BlockHash;
 use super::pod::PodSlot;
 
@@ -54,11 +55,12 @@ impl PrefixIndex {
     pub fn new(max_blocks: usize, ttl: Duration, pod_capacity: usize) -> Self {
         // Cells are numbered in 32 bits, with room to spare.
         let max_blocks = max_blocks.clamp(1, 1 << 30);
+        let table = Table::new(max_blocks, pod_capacity.div_ceil(64).max(1));
         Self {
-            table: Table::new(max_blocks, pod_capacity.div_ceil(64).max(1)),
             max_blocks,
             ttl_ms: u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX),
-            recency: Mutex::new(Recency::new()),
+            recency: Mutex::new(Recency::new(&table)),
+            table,
             blocks: AtomicUsize::new(0),
             evictions: AtomicU64::new(0),
         }
@@ -86,39 +88,29 @@ impl PrefixIndex {
         if word >= self.table.words() {
             return;
         }
-        let clock = self.clock(now_ms);
         let blocks = &blocks[..blocks.len().min(self.max_blocks)];
-        let mut parent = (NO_CELL, 0);
-        let mut guesses = [NO_CELL; CHUNK];
+        let mut writer = Writer {
+            index: self,
+            word,
+            bit,
+            clock: self.clock(now_ms),
+            parent: (NO_CELL, 0),
+        };
         for chunk in blocks.chunks(CHUNK) {
-            // Looked up before the lock is taken: it brings the memory near and is nearly always
-            // still right inside.
-            for (guess, block) in guesses.iter_mut().zip(chunk) {
-                *guess = self.table.find(key(*block)).unwrap_or(NO_CELL);
+            let cold = self.table.find(key(chunk[chunk.len() - 1])).is_none();
+            if cold {
+                // Before the lock is taken, not one at a time behind it.
+                let near = chunk.iter().map(|block| self.table.touch(key(*block)));
+                black_box(near.fold(0, |sum, value| sum ^ value));
             }
             let mut recency = self.recency.lock();
-            parent.0 = self.still_at(parent);
-            for (block, guess) in chunk.iter().zip(guesses) {
-                let key = key(*block);
-                let cell = match self.still_at((guess, key)) {
-                    NO_CELL => self.insert(&mut recency, key, word, bit, clock),
-                    cell => {
-                        self.table
-                            .refresh(cell, word, bit, clock.since, clock.now_ms);
-                        // In place already, or (never in a real chain) the same block twice.
-                        if cell == parent.0 || self.table.links(cell).1 == parent.0 {
-                            parent = (cell, key);
-                            continue;
-                        }
-                        recency.unlink(&self.table, cell);
-                        cell
-                    }
-                };
-                // An insertion may have moved the parent.
-                recency.link(&self.table, cell, self.still_at(parent));
-                parent = (cell, key);
+            if cold && self.len() + chunk.len() > self.max_blocks {
+                let leaving = recency.iter(&self.table).take(chunk.len());
+                let near = leaving.map(|cell| self.table.touch(self.table.key(cell)));
+                black_box(near.fold(0, |sum, value| sum ^ value));
             }
-            self.sweep(&mut recency, clock, chunk.len() + SWEEP);
+            writer.record(&mut recency, chunk);
+            self.sweep(&mut recency, writer.clock, chunk.len() + SWEEP);
         }
     }
 
@@ -146,13 +138,13 @@ impl PrefixIndex {
         };
         let recency = self.recency.lock();
         let mut wide_recency = wide.recency.lock();
-        let mut next = recency.oldest().unwrap_or(NO_CELL);
-        while next != NO_CELL {
-            let clock = wide.clock(self.table.stamp(next));
-            let cell = wide.insert(&mut wide_recency, self.table.key(next), 0, 0, clock);
-            wide.table.adopt(cell, &self.table, next);
-            wide_recency.link(&wide.table, cell, NO_CELL);
-            next = self.table.links(next).1;
+        for old in recency.iter(&self.table) {
+            let clock = wide.clock(self.table.stamp(old));
+            let key = self.table.key(old);
+            if let Some(cell) = wide.insert(&mut wide_recency, key, 0, 0, clock) {
+                wide.table.adopt(cell, &self.table, old);
+                wide_recency.link(&wide.table, cell, cell, NO_CELL);
+            }
         }
         drop(wide_recency);
         wide
@@ -189,63 +181,131 @@ impl PrefixIndex {
         }
     }
 
-    /// The cell of a key: the one it was seen in, or where it is now.
-    fn still_at(&self, (cell, key): (Cell, u64)) -> Cell {
-        if cell != NO_CELL && self.table.key(cell) == key {
-            return cell;
-        }
-        match key {
-            0 => NO_CELL,
-            key => self.table.find(key).unwrap_or(NO_CELL),
-        }
-    }
-
-    /// Fills a cell that the caller links.
-    fn insert(&self, recency: &mut Recency, key: u64, word: usize, bit: u64, clock: Clock) -> Cell {
+    /// Makes a cell for a block, which the caller links.
+    fn insert(
+        &self,
+        recency: &mut Recency,
+        key: u64,
+        word: usize,
+        bit: u64,
+        clock: Clock,
+    ) -> Option<Cell> {
         if self.len() >= self.max_blocks {
-            self.evict_oldest(recency);
+            self.evict(recency, recency.oldest()?);
         }
-        let cell = match self.table.place(key) {
-            Placed::Free(cell) => cell,
-            Placed::Occupied { cell, other } => {
-                self.table.copy(cell, other);
-                recency.replace(&self.table, cell, other);
-                self.table.free(cell);
-                cell
-            }
-            Placed::Full { oldest } => {
-                self.remove(recency, oldest);
-                self.evictions.fetch_add(1, Ordering::Relaxed);
-                oldest
-            }
-        };
-        self.table.fill(cell, key, word, bit, clock.now_ms);
+        let cell = recency.take_free(&self.table)?;
+        while let Err(in_the_way) = self.table.fill(cell, key, word, bit, clock.now_ms) {
+            self.evict(recency, in_the_way);
+        }
         self.blocks.fetch_add(1, Ordering::Relaxed);
-        cell
+        Some(cell)
     }
 
     fn sweep(&self, recency: &mut Recency, clock: Clock, at_most: usize) {
         for _ in 0..at_most {
             match recency.oldest() {
                 Some(oldest) if self.table.stamp(oldest) < clock.since => {
-                    self.evict_oldest(recency);
+                    self.evict(recency, oldest);
                 }
                 _ => return,
             }
         }
     }
 
-    fn evict_oldest(&self, recency: &mut Recency) {
-        if let Some(oldest) = recency.oldest() {
-            self.remove(recency, oldest);
-            self.evictions.fetch_add(1, Ordering::Relaxed);
-        }
+    fn evict(&self, recency: &mut Recency, cell: Cell) {
+        self.remove(recency, cell);
+        self.evictions.fetch_add(1, Ordering::Relaxed);
     }
 
     fn remove(&self, recency: &mut Recency, cell: Cell) {
-        recency.unlink(&self.table, cell);
+        recency.unlink(&self.table, cell, cell);
         self.table.free(cell);
+        recency.give_back(&self.table, cell);
         self.blocks.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// One record under way.
+struct Writer<'a> {
+    index: &'a PrefixIndex,
+    word: usize,
+    bit: u64,
+    clock: Clock,
+    /// Cell and key of the block before: the next one goes on its older side.
+    parent: (Cell, u64),
+}
+
+impl Writer<'_> {
+    /// Walks from head to tail, so that what is there already is refreshed before anything is
+    /// evicted for what is not.
+    fn record(&mut self, recency: &mut Recency, mut chunk: &[BlockHash]) {
+        let table = &self.index.table;
+        while let Some((block, rest)) = chunk.split_first() {
+            chunk = rest;
+            let key = key(*block);
+            let Some(first) = table.find(key) else {
+                self.insert(recency, key);
+                continue;
+            };
+            self.refresh(first);
+            // Never in a real chain: the same block twice.
+            if first == self.parent_cell() {
+                continue;
+            }
+            let (last, rest) = self.refresh_run(first, chunk);
+            chunk = rest;
+            let parent = self.parent_cell();
+            if table.links(first).1 != parent {
+                recency.unlink(table, first, last);
+                recency.link(table, first, last, parent);
+            }
+            self.parent = (last, table.key(last));
+        }
+    }
+
+    /// Refreshes the blocks after `first` as long as each is the older neighbour of the one before,
+    /// as they are if they were last recorded together. Gives the last one and the blocks left.
+    fn refresh_run<'b>(&self, first: Cell, mut chunk: &'b [BlockHash]) -> (Cell, &'b [BlockHash]) {
+        let table = &self.index.table;
+        let mut last = first;
+        while let Some((block, rest)) = chunk.split_first() {
+            let next = table.links(last).0;
+            if next == NO_CELL || next == self.parent.0 || table.key(next) != key(*block) {
+                break;
+            }
+            self.refresh(next);
+            last = next;
+            chunk = rest;
+        }
+        (last, chunk)
+    }
+
+    fn refresh(&self, cell: Cell) {
+        let Clock { now_ms, since } = self.clock;
+        self.index
+            .table
+            .refresh(cell, self.word, self.bit, since, now_ms);
+    }
+
+    fn insert(&mut self, recency: &mut Recency, key: u64) {
+        let Self {
+            index,
+            word,
+            bit,
+            clock,
+            ..
+        } = *self;
+        if let Some(cell) = index.insert(recency, key, word, bit, clock) {
+            recency.link(&index.table, cell, cell, self.parent_cell());
+            self.parent = (cell, key);
+        }
+    }
+
+    /// Unless another writer, or room made for the block itself, has taken it out.
+    fn parent_cell(&self) -> Cell {
+        let (cell, key) = self.parent;
+        let there = cell != NO_CELL && self.index.table.key(cell) == key;
+        if there { cell } else { NO_CELL }
     }
 }
 

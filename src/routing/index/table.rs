@@ -1,27 +1,30 @@
-//! The fixed table under the index: block hash to a cell with refresh time, list links and the
-//! bitmap of pods.
+//! The fixed memory under the index: cells with what is known of a block, and a table that finds
+//! the cell of a block hash.
 //!
-//! Two-choice buckets of eight keys; a full pair of buckets moves one key to its other bucket.
-//! Removing frees the cell, so there are no tombstones and no rehash. Cells are atomics: readers
-//! take no lock and re-check the key after reading the bits. Everything that writes is called with
-//! the index's writer lock held, which is what makes the plain load-then-store sequences right.
+//! A cell never moves. Cells are handed out so that the blocks of one prompt lie side by side, in
+//! the order in which every later request of the same prefix walks them. The table has two-choice
+//! buckets of eight references; a full pair of buckets moves one of them to its other bucket.
+//!
+//! All is atomics: readers take no lock and re-check the cell's key after reading its bits. What
+//! writes is called with the index's writer lock held, which is what makes the plain load-then-store
+//! sequences right.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const WAYS: usize = 8;
-/// Words of a cell before its bitmap: refresh time, list links.
-const STAMP: usize = 0;
-const LINKS: usize = 1;
-const BITS: usize = 2;
-/// Keys per bucket the table is sized for. Two-choice buckets with moves still find room at more;
-/// at this filling a key needs moving rarely.
+/// References per bucket the table is sized for: full pairs are then rare.
 const FILLED_WAYS: usize = 6;
+/// Words of a cell before its bitmap: block hash or 0, time of the last refresh, list links.
+const KEY: usize = 0;
+const STAMP: usize = 1;
+const LINKS: usize = 2;
+const BITS: usize = 3;
 
-/// Number of a cell of the table.
+/// Number of a cell.
 pub(super) type Cell = u32;
 pub(super) const NO_CELL: Cell = Cell::MAX;
 
-/// One cache line of keys; 0 marks a free cell.
+/// One cache line of references: part of the hash above, cell number below; 0 for none.
 #[repr(align(64))]
 struct Bucket([AtomicU64; WAYS]);
 
@@ -29,20 +32,6 @@ pub(super) struct Table {
     buckets: Box<[Bucket]>,
     cells: Box<[AtomicU64]>,
     stride: usize,
-}
-
-/// Where a new key went.
-pub(super) enum Placed {
-    Free(Cell),
-    /// Free only after what was in the cell has been moved to the second cell.
-    Occupied {
-        cell: Cell,
-        other: Cell,
-    },
-    /// No room in reach: the cell refreshed longest ago has to make way.
-    Full {
-        oldest: Cell,
-    },
 }
 
 impl Table {
@@ -53,7 +42,7 @@ impl Table {
             buckets: (0..buckets)
                 .map(|_| Bucket([const { AtomicU64::new(0) }; WAYS]))
                 .collect(),
-            cells: (0..buckets * WAYS * stride)
+            cells: (0..max_blocks * stride)
                 .map(|_| AtomicU64::new(0))
                 .collect(),
             stride,
@@ -69,18 +58,19 @@ impl Table {
     }
 
     pub(super) fn all_cells(&self) -> std::ops::Range<Cell> {
-        0..(self.buckets.len() * WAYS) as Cell
+        0..(self.cells.len() / self.stride) as Cell
     }
 
     /// Pods of one bitmap word that hold the block, none if it was refreshed before `since`.
-    /// Takes no lock. A block that is being moved between cells may be missed once.
+    /// Takes no lock. A block whose reference is being moved may be missed once.
     pub(super) fn holders(&self, key: u64, word: usize, since: u64) -> u64 {
         let Some(cell) = self.find(key) else { return 0 };
-        let stamp = self.cell(cell)[STAMP].load(Ordering::Acquire);
-        let bits = self.cell(cell)[BITS + word].load(Ordering::Acquire);
-        // Bits are stored after the key that owned the cell before was taken out: an unchanged key
-        // here means that the bits above are its own.
-        if self.key(cell) == key && stamp >= since {
+        let words = self.cell(cell);
+        let stamp = words[STAMP].load(Ordering::Acquire);
+        let bits = words[BITS + word].load(Ordering::Acquire);
+        // A cell's key is taken out before its bits become another block's: an unchanged key here
+        // means that the bits above are its own.
+        if words[KEY].load(Ordering::Acquire) == key && stamp >= since {
             bits
         } else {
             0
@@ -93,15 +83,23 @@ impl Table {
             .or_else(|| self.find_in(second, key))
     }
 
+    /// Brings the places where a key may be found near; the value means nothing.
+    pub(super) fn touch(&self, key: u64) -> u64 {
+        let (first, second) = self.buckets_of(key);
+        let load = |bucket: usize| self.buckets[bucket].0[0].load(Ordering::Relaxed);
+        load(first) ^ load(second)
+    }
+
+    /// Block hash of a cell, 0 if it is free.
     pub(super) fn key(&self, cell: Cell) -> u64 {
-        self.key_slot(cell).load(Ordering::Acquire)
+        self.cell(cell)[KEY].load(Ordering::Relaxed)
     }
 
     pub(super) fn stamp(&self, cell: Cell) -> u64 {
         self.cell(cell)[STAMP].load(Ordering::Relaxed)
     }
 
-    /// Neighbours in the recency list: (older, newer).
+    /// Neighbours in a list: (older, newer).
     pub(super) fn links(&self, cell: Cell) -> (Cell, Cell) {
         let links = self.cell(cell)[LINKS].load(Ordering::Relaxed);
         ((links >> 32) as Cell, links as Cell)
@@ -127,54 +125,36 @@ impl Table {
         words[STAMP].store(stamp.max(now_ms), Ordering::Release);
     }
 
-    /// A cell for a key that is not in the table.
-    pub(super) fn place(&self, key: u64) -> Placed {
-        let (first, second) = self.buckets_of(key);
-        let (in_first, in_second) = (self.free_cells(first), self.free_cells(second));
-        let emptier = if in_first.1 >= in_second.1 {
-            in_first
-        } else {
-            in_second
-        };
-        if emptier.1 > 0 {
-            return Placed::Free(emptier.0);
-        }
-        let residents = || self.cells_of(first).chain(self.cells_of(second));
-        for cell in residents() {
-            let resident = self.key(cell);
-            let (one, two) = self.buckets_of(resident);
-            let here = cell as usize / WAYS;
-            let (other, free) = self.free_cells(if here == one { two } else { one });
-            if free > 0 {
-                return Placed::Occupied { cell, other };
-            }
-        }
-        let oldest = residents().min_by_key(|&cell| self.stamp(cell));
-        Placed::Full {
-            oldest: oldest.unwrap_or(NO_CELL),
-        }
-    }
-
-    /// Writes a block without links into a free cell.
-    pub(super) fn fill(&self, cell: Cell, key: u64, word: usize, bit: u64, now_ms: u64) {
+    /// Makes a free cell that of a block and lets readers find it. If there is no room for a
+    /// reference to it, names a cell to be freed first.
+    pub(super) fn fill(
+        &self,
+        cell: Cell,
+        key: u64,
+        word: usize,
+        bit: u64,
+        now_ms: u64,
+    ) -> Result<(), Cell> {
+        let place = self.place(key)?;
         let words = self.cell(cell);
         words[STAMP].store(now_ms, Ordering::Release);
         for (at, bits) in words[BITS..].iter().enumerate() {
             bits.store(if at == word { bit } else { 0 }, Ordering::Release);
         }
-        self.key_slot(cell).store(key, Ordering::Release);
-    }
-
-    /// Copies a block with its links to a free cell; the caller links and frees.
-    pub(super) fn copy(&self, from: Cell, to: Cell) {
-        for (source, target) in self.cell(from).iter().zip(self.cell(to)) {
-            target.store(source.load(Ordering::Relaxed), Ordering::Release);
-        }
-        self.key_slot(to).store(self.key(from), Ordering::Release);
+        words[KEY].store(key, Ordering::Release);
+        place.store(reference(key, cell), Ordering::Release);
+        Ok(())
     }
 
     pub(super) fn free(&self, cell: Cell) {
-        self.key_slot(cell).store(0, Ordering::Release);
+        let key = self.key(cell);
+        self.cell(cell)[KEY].store(0, Ordering::Release);
+        let (first, second) = self.buckets_of(key);
+        let own = reference(key, cell);
+        let places = self.buckets[first].0.iter().chain(&self.buckets[second].0);
+        for place in places.filter(|place| place.load(Ordering::Relaxed) == own) {
+            place.store(0, Ordering::Release);
+        }
     }
 
     /// Takes a pod out of a block; false when that leaves no pod.
@@ -200,24 +180,61 @@ impl Table {
     }
 
     fn find_in(&self, bucket: usize, key: u64) -> Option<Cell> {
-        let keys = &self.buckets[bucket].0;
-        let way = keys
-            .iter()
-            .position(|held| held.load(Ordering::Acquire) == key)?;
-        Some((bucket * WAYS + way) as Cell)
-    }
-
-    /// First free cell of a bucket and how many there are.
-    fn free_cells(&self, bucket: usize) -> (Cell, usize) {
-        let mut free = self.cells_of(bucket).filter(|&cell| self.key(cell) == 0);
-        match free.next() {
-            Some(first) => (first, 1 + free.count()),
-            None => (NO_CELL, 0),
+        let tag = tag(key);
+        // All eight are compared before any branch: which one it is cannot be predicted.
+        let mut found = 0u32;
+        for (way, place) in self.buckets[bucket].0.iter().enumerate() {
+            let same = (place.load(Ordering::Acquire) ^ tag) >> 32 == 0;
+            found |= u32::from(same) << way;
         }
+        while found != 0 {
+            let place = &self.buckets[bucket].0[found.trailing_zeros() as usize % WAYS];
+            let cell = place.load(Ordering::Acquire) as Cell;
+            // The reference may have been taken out between the two loads.
+            let held = self.cells.get(cell as usize * self.stride + KEY);
+            if held.is_some_and(|held| held.load(Ordering::Acquire) == key) {
+                return Some(cell);
+            }
+            found &= found - 1;
+        }
+        None
     }
 
-    fn cells_of(&self, bucket: usize) -> std::ops::Range<Cell> {
-        (bucket * WAYS) as Cell..((bucket + 1) * WAYS) as Cell
+    /// A free place for a reference to a key, or the cell in its way that is refreshed least lately.
+    fn place(&self, key: u64) -> Result<&AtomicU64, Cell> {
+        let (first, second) = self.buckets_of(key);
+        let (in_first, in_second) = (self.free_place(first), self.free_place(second));
+        match (in_first, in_second) {
+            (Some((place, free)), Some((_, more))) if free >= more => return Ok(place),
+            (_, Some((place, _))) | (Some((place, _)), None) => return Ok(place),
+            (None, None) => {}
+        }
+        let mut oldest = (u64::MAX, NO_CELL);
+        for bucket in [first, second] {
+            for place in &self.buckets[bucket].0 {
+                let resident = place.load(Ordering::Relaxed);
+                let cell = resident as Cell;
+                let (one, two) = self.buckets_of(self.key(cell));
+                let other = if bucket == one { two } else { one };
+                if let Some((elsewhere, _)) = self.free_place(other) {
+                    elsewhere.store(resident, Ordering::Release);
+                    return Ok(place);
+                }
+                oldest = oldest.min((self.stamp(cell), cell));
+            }
+        }
+        Err(oldest.1)
+    }
+
+    /// A free place of a bucket and how many there are.
+    fn free_place(&self, bucket: usize) -> Option<(&AtomicU64, u32)> {
+        let places = &self.buckets[bucket].0;
+        let mut free = 0u32;
+        for (way, place) in places.iter().enumerate() {
+            free |= u32::from(place.load(Ordering::Relaxed) == 0) << way;
+        }
+        let place = places.get(free.trailing_zeros() as usize)?;
+        Some((place, free.count_ones()))
     }
 
     /// The two buckets a key may be in, always different.
@@ -227,21 +244,20 @@ impl Table {
         let first = scale(key, count);
         let away = 1 + scale(key.wrapping_mul(0x9e37_79b9_7f4a_7c15), count - 1);
         let second = first + away;
-        (
-            first,
-            if second >= count {
-                second - count
-            } else {
-                second
-            },
-        )
-    }
-
-    fn key_slot(&self, cell: Cell) -> &AtomicU64 {
-        &self.buckets[cell as usize / WAYS].0[cell as usize % WAYS]
+        let wraps = second >= count;
+        (first, if wraps { second - count } else { second })
     }
 
     fn cell(&self, cell: Cell) -> &[AtomicU64] {
         &self.cells[cell as usize * self.stride..][..self.stride]
     }
+}
+
+/// The part of a hash that a reference keeps, never 0.
+fn tag(key: u64) -> u64 {
+    (key | 1) << 32
+}
+
+fn reference(key: u64, cell: Cell) -> u64 {
+    tag(key) | u64::from(cell)
 }

@@ -25,7 +25,7 @@ impl Strategy for LeastRequest {
 
 #[cfg(test)]
 mod tests {
-    use super::tests::*;
+    use super::super::tests::*;
 
     #[test]
     fn takes_the_fewest_and_spreads_ties() {

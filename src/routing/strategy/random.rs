@@ -22,7 +22,7 @@ impl Strategy for Random {
 
 #[cfg(test)]
 mod tests {
-    use super::tests::*;
+    use super::super::tests::*;
 
     #[test]
     fn every_candidate_is_as_likely_whatever_its_load() {

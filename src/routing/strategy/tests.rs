@@ -1,6 +1,6 @@
 //! What tests of strategies share, and properties that every one of them has to have.
 
-use super::super::blend::{List, Plan};
+use super::super::blend::Plan;
 use super::super::block::PrefixBlocks;
 use super::*;
 
