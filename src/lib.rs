@@ -7,9 +7,11 @@
 //! | [`request`] | reads a request body: model, prompt text, stream flag; pure |
 //! | [`fleet`] | knows the pods: who they are, whether they are well, how busy they are |
 //! | [`usage`] | finds the token counts in an answer; pure |
+//! | [`metrics`] | every metric family and the text that Prometheus reads |
 //! | [`sim`] | the simulated engine that the demo, the tests and the load test share |
 
 pub mod config;
 pub mod fleet;
+pub mod metrics;
 pub mod routing;
 pub mod usage;
