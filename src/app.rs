@@ -7,9 +7,10 @@ mod shutdown;
 mod tasks;
 
 use std::collections::HashSet;
+use std::net::TcpListener;
 use std::sync::Arc;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use pingora_core::apps::http_app::HttpServer;
 use pingora_core::listeners::tls::TlsSettings;
 use pingora_core::server::configuration::{Opt, ServerConf};
@@ -19,12 +20,12 @@ use pingora_core::services::listening::Service;
 use pingora_proxy::http_proxy;
 
 use crate::admin::Admin;
-use crate::config::{Config, Listener};
+use crate::config::{Config, Listener, ListenerTls};
 use crate::fleet::Fleet;
 use crate::metrics::Metrics;
 use crate::proxy::{Front, Gateway, Live, State};
 use crate::routing::Router;
-use crate::telemetry::AccessLog;
+use crate::telemetry::{self, AccessLog};
 
 pub use reload::Source;
 use reload::Reloader;
@@ -32,6 +33,10 @@ use shutdown::{Drain, Signals};
 
 /// Runs the gateway until it is told to end. `upgrade`: take the listening sockets over from the running process.
 pub fn serve(config: &Config, source: Source, upgrade: bool) -> Result<()> {
+    telemetry::start(&config.log).context("cannot start the log")?;
+    if !upgrade {
+        check_addresses(config)?;
+    }
     let state = build_state(config)?;
     let reloader = Arc::new(Reloader::new(Arc::clone(&state), source, config));
     let server_conf = Arc::new(server_conf(config));
@@ -41,27 +46,153 @@ pub fn serve(config: &Config, source: Source, upgrade: bool) -> Result<()> {
     };
     let mut server = Server::new_with_opt_and_conf(options, (*server_conf).clone());
     server.bootstrap();
-    let models = server.add_service(background_service("pods", tasks::Pods::new(&state, config)));
-    server.add_service(background_service("engine metrics", tasks::EngineStats::new(&state)));
+    let pods = server.add_service(background_service("pods", tasks::Pods(Arc::clone(&state))));
+    server.add_service(background_service("engine metrics", tasks::EngineStats(Arc::clone(&state))));
     server.add_service(background_service("reload", reload::OnSignal(Arc::clone(&reloader))));
-    server.add_service(background_service(
-        "end",
-        Drain {
-            state: Arc::clone(&state),
-            grace: config.server.shutdown_grace,
-        },
-    ));
-    let admin = HttpServer::new_app(Admin::new(Arc::clone(&state), reloader));
-    let mut admin = Service::new("admin".to_owned(), admin);
-    admin.add_tcp(&config.admin.listen.to_string());
-    admin.threads = Some(1);
-    server.add_service(admin);
+    let drain = Drain {
+        state: Arc::clone(&state),
+        grace: config.server.shutdown_grace,
+    };
+    server.add_service(background_service("end", drain));
+    server.add_service(admin(config, &state, reloader));
     let front = server.add_service(front(config, &state, &server_conf)?);
-    front.add_dependency(&models);
+    // Nobody is served before each pod was asked once how it is and what it serves.
+    front.add_dependency(&pods);
     announce(config);
     server.run(RunArgs {
-        shutdown_signal: Box::new(Signals { state: Arc::clone(&state) }),
+        shutdown_signal: Box::new(Signals {
+            state: Arc::clone(&state),
+        }),
     });
     state.flush_logs();
     Ok(())
+}
+
+/// Slots of the prefix index: room for a fleet that changes while removed pods still end their requests.
+fn pod_capacity(config: &Config) -> usize {
+    (config.pods.len() * 2).next_multiple_of(64)
+}
+
+fn build_state(config: &Config) -> Result<Arc<State>> {
+    let router = Router::new(config.routing.clone(), pod_capacity(config), random_seed());
+    let live = Live::new(config, Arc::new(router));
+    let metrics = Metrics::new(false).context("cannot register the metrics")?;
+    let access = config
+        .log
+        .access
+        .then(|| AccessLog::start(config.log.format))
+        .transpose()
+        .context("cannot start the access log")?;
+    let fleet = Fleet::new(config);
+    Ok(Arc::new(State::new(live, Arc::new(fleet), Arc::new(metrics), access)))
+}
+
+/// For the block hashes, unless the configuration gives a seed: a client that cannot guess it cannot make prompts collide.
+fn random_seed() -> u64 {
+    use std::hash::BuildHasher;
+    std::hash::RandomState::new().hash_one(std::process::id())
+}
+
+/// Pingora ends a service whose address is taken, but not the process; so that is found out first.
+fn check_addresses(config: &Config) -> Result<()> {
+    let listeners = config.server.listen.iter().map(|listener| ("server.listen", listener.address));
+    for (key, address) in listeners.chain([("admin.listen", config.admin.listen)]) {
+        TcpListener::bind(address).with_context(|| format!("{key}: cannot listen on {address}"))?;
+    }
+    Ok(())
+}
+
+fn server_conf(config: &Config) -> ServerConf {
+    ServerConf {
+        threads: config.server.threads,
+        upgrade_sock: config.server.upgrade_socket.display().to_string(),
+        // The request itself counts its tries; this only must not be the lower bound.
+        max_retries: MOST_TRIES,
+        // `Drain` ends the process before; this is the net below it.
+        grace_period_seconds: Some(config.server.shutdown_grace.as_secs() + 5),
+        graceful_shutdown_timeout_seconds: Some(1),
+        upstream_keepalive_pool_size: IDLE_CONNECTIONS,
+        ..ServerConf::default()
+    }
+}
+
+const MOST_TRIES: usize = 32;
+/// Idle connections to engines kept by each thread.
+const IDLE_CONNECTIONS: usize = 4096;
+
+fn admin(config: &Config, state: &Arc<State>, reloader: Arc<Reloader>) -> Service<HttpServer<Admin>> {
+    let app = HttpServer::new_app(Admin::new(Arc::clone(state), reloader));
+    let mut service = Service::new("admin".to_owned(), app);
+    service.add_tcp(&config.admin.listen.to_string());
+    service.threads = Some(1);
+    service
+}
+
+fn front(config: &Config, state: &Arc<State>, server_conf: &Arc<ServerConf>) -> Result<Service<Front>> {
+    let proxy = http_proxy(server_conf, Gateway::new(Arc::clone(state)));
+    let listeners = &config.server.listen;
+    let h2c: HashSet<_> = listeners
+        .iter()
+        .filter(|listener| listener.h2c)
+        .map(|listener| listener.address)
+        .collect();
+    let app = Front::new(proxy, h2c, state.header_timeout());
+    let mut service = Service::new("gateway".to_owned(), app);
+    for listener in listeners {
+        add_listener(&mut service, listener)?;
+    }
+    Ok(service)
+}
+
+fn add_listener(service: &mut Service<Front>, listener: &Listener) -> Result<()> {
+    let address = listener.address.to_string();
+    let Some(tls) = &listener.tls else {
+        service.add_tcp(&address);
+        return Ok(());
+    };
+    let settings = tls_settings(tls).with_context(|| format!("server.listen: TLS of {address}"))?;
+    service.add_tls_with_settings(&address, None, settings);
+    Ok(())
+}
+
+fn tls_settings(tls: &ListenerTls) -> Result<TlsSettings> {
+    let path = |path: &std::path::Path| path.to_str().map(str::to_owned).context("a path that is not UTF-8");
+    let mut settings = TlsSettings::intermediate(&path(&tls.cert)?, &path(&tls.key)?)?;
+    settings.enable_h2();
+    if let Some(file) = &tls.client_ca {
+        settings.set_client_cert_verifier(client_verifier(file)?);
+    }
+    Ok(settings)
+}
+
+fn client_verifier(file: &std::path::Path) -> Result<Arc<dyn rustls::server::danger::ClientCertVerifier>> {
+    use rustls_pki_types::CertificateDer;
+    use rustls_pki_types::pem::PemObject;
+    let mut roots = rustls::RootCertStore::empty();
+    let certificates = CertificateDer::pem_file_iter(file).with_context(|| format!("client_ca {}", file.display()))?;
+    for certificate in certificates {
+        roots.add(certificate?)?;
+    }
+    Ok(rustls::server::WebPkiClientVerifier::builder(Arc::new(roots)).build()?)
+}
+
+/// What an operator looks for first in the log.
+fn announce(config: &Config) {
+    log::info!("warmgate {} starts", env!("CARGO_PKG_VERSION"));
+    for note in &config.notes {
+        log::info!("{note}");
+    }
+    for listener in &config.server.listen {
+        let scheme = if listener.tls.is_some() { "https" } else { "http" };
+        log::info!("listening on {scheme}://{}", listener.address);
+    }
+    log::info!("operator's pages on http://{}", config.admin.listen);
+    let prefix = &config.routing.prefix_cache;
+    log::info!(
+        "{} pods, strategy {}, blocks of {} bytes, at most {} of them",
+        config.pods.len(),
+        config.routing.strategy,
+        prefix.block_size,
+        prefix.max_blocks
+    );
 }

@@ -39,7 +39,6 @@ pub use context::RequestContext;
 pub use state::{Live, State};
 
 use crate::usage::UsageScanner;
-use error::ErrorAnswer;
 use intake::Intake;
 
 pub struct Gateway {
@@ -66,8 +65,7 @@ impl ProxyHttp for Gateway {
 
     async fn early_request_filter(&self, session: &mut Session, context: &mut RequestContext) -> Result<()> {
         connection::header_read(&session.downstream_session);
-        self.state.request_began();
-        context.counted = true;
+        context.open = Some(self.state.open_request());
         context.request_id = headers::request_id(&session.req_header().headers);
         context.client = session
             .client_addr()
@@ -95,9 +93,9 @@ impl ProxyHttp for Gateway {
         }
     }
 
-    async fn upstream_peer(&self, session: &mut Session, context: &mut RequestContext) -> Result<Box<HttpPeer>> {
+    async fn upstream_peer(&self, _session: &mut Session, context: &mut RequestContext) -> Result<Box<HttpPeer>> {
         context.deadline.try_started();
-        selection::next_peer(&self.state, session, context)
+        selection::next_peer(&self.state, context)
     }
 
     async fn connected_to_upstream(
@@ -127,7 +125,7 @@ impl ProxyHttp for Gateway {
             .digest()
             .is_some_and(|digest| digest.ssl_digest.is_some());
         headers::to_engine(upstream, context, tls)?;
-        selection::record(context);
+        selection::record(&self.state, context);
         Ok(())
     }
 
@@ -184,7 +182,7 @@ impl ProxyHttp for Gateway {
         mut error: Box<Error>,
     ) -> Box<Error> {
         // Nothing of the request has left, so another pod may have it.
-        let retry = selection::connect_failed(context, &error);
+        let retry = selection::connect_failed(&self.state, context, &error.to_string());
         error.set_retry(retry);
         error
     }
@@ -246,18 +244,5 @@ impl ProxyHttp for Gateway {
     fn request_summary(&self, _session: &Session, context: &RequestContext) -> String {
         // Pingora's own summary has the path with its query, which may carry a secret.
         format!("request {}", context.request_id)
-    }
-}
-
-impl RequestContext {
-    /// Keeps the answer for `fail_to_proxy` and gives the error that leads there.
-    fn fail(&mut self, answer: ErrorAnswer) -> Box<Error> {
-        let status = answer.status.as_u16();
-        self.error = Some(answer);
-        Error::new(ErrorType::HTTPStatus(status)).into_in()
-    }
-
-    fn may_try_again(&self) -> bool {
-        self.tries <= self.live.retry.attempts
     }
 }

@@ -187,15 +187,19 @@ impl Pod {
     }
 
     pub(super) fn view(&self) -> PodView {
-        let stats = self.stats.load();
         PodView {
             slot: self.slot,
-            load: Load {
-                in_flight: self.in_flight(),
-                queued: stats.as_ref().and_then(|stats| stats.waiting),
-                kv_usage: stats.as_ref().and_then(|stats| stats.kv_usage),
-                output_rate: stats.as_ref().and_then(|stats| stats.output_rate),
-            },
+            load: self.load(),
+        }
+    }
+
+    pub fn load(&self) -> Load {
+        let stats = self.stats.load();
+        Load {
+            in_flight: self.in_flight(),
+            queued: stats.as_ref().and_then(|stats| stats.waiting),
+            kv_usage: stats.as_ref().and_then(|stats| stats.kv_usage),
+            output_rate: stats.as_ref().and_then(|stats| stats.output_rate),
         }
     }
 }

@@ -116,6 +116,11 @@ impl ModelPods {
         &self.served_by
     }
 
+    /// Whether there are candidates beside the pods that were tried.
+    pub fn has_others(&self, exclude: &[PodSlot]) -> bool {
+        self.routable.iter().any(|pod| !exclude.contains(&pod.slot()))
+    }
+
     /// The candidates for a request, without the pods that it has tried.
     pub fn views(&self, exclude: &[PodSlot], out: &mut Vec<PodView>) {
         out.clear();

@@ -3,13 +3,13 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use bytes::Bytes;
+use pingora_core::{Error, ErrorType};
 use tokio::time::Instant;
 
 use super::deadline::Deadline;
 use super::error::ErrorAnswer;
 use super::replay::Replay;
-use super::state::Live;
+use super::state::{Live, OpenRequest};
 use crate::fleet::{InFlight, Pod};
 use crate::request::PathKind;
 use crate::routing::block::PrefixBlocks;
@@ -37,6 +37,8 @@ pub struct RequestContext {
     /// The body was decoded: the engine gets it without its Content-Encoding.
     pub(super) decoded: bool,
     pub(super) answer: Answer,
+    /// Counts the request as open until its end.
+    pub(super) open: Option<OpenRequest>,
 }
 
 /// How the request is to be routed: fixed before the first try.
@@ -54,8 +56,9 @@ pub(super) struct Routing {
 pub(super) struct Attempt {
     pub(super) pod: Arc<Pod>,
     pub(super) choice: Choice,
-    pub(super) _in_flight: InFlight,
-    pub(super) recorded: bool,
+    /// Dropped with the attempt, whatever ends it.
+    #[expect(dead_code, reason = "held for its drop")]
+    pub(super) in_flight: InFlight,
 }
 
 /// What is known of the answer.
@@ -88,10 +91,31 @@ impl RequestContext {
             body_length: 0,
             decoded: false,
             answer: Answer::default(),
+            open: None,
         }
     }
 
-    pub(super) fn received(&mut self, body: &Bytes) {
-        self.body_length = body.len();
+    /// Keeps the answer for `fail_to_proxy` and gives the error that leads there.
+    pub(super) fn fail(&mut self, answer: ErrorAnswer) -> Box<Error> {
+        let status = answer.status.as_u16();
+        self.error = Some(answer);
+        Error::new(ErrorType::HTTPStatus(status)).into_in()
+    }
+
+    pub(super) fn may_try_again(&self) -> bool {
+        self.tries <= self.live.retry.attempts
+    }
+}
+
+impl Answer {
+    pub(super) fn received(&mut self, chunk: &[u8]) {
+        if chunk.is_empty() {
+            return;
+        }
+        self.bytes += chunk.len() as u64;
+        self.first_byte.get_or_insert_with(Instant::now);
+        if let Some(usage) = &mut self.usage {
+            usage.feed(chunk);
+        }
     }
 }

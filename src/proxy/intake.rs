@@ -12,8 +12,7 @@ use super::error::ErrorAnswer;
 use super::state::State;
 use super::{auth, local};
 use crate::request::{self, InferenceRequest, ParseOptions, PathKind, coding};
-use crate::routing::Plan;
-use crate::routing::block::PrefixBlocks;
+use crate::routing::{Plan, PrefixBlocks, Scope};
 
 pub(super) enum Intake {
     /// The client has its answer.
@@ -33,7 +32,7 @@ pub(super) async fn take(state: &State, session: &mut Session, context: &mut Req
     }
 }
 
-enum Refusal {
+pub(super) enum Refusal {
     Answer(ErrorAnswer),
     Connection(Box<pingora_core::Error>),
 }
@@ -41,6 +40,12 @@ enum Refusal {
 impl From<ErrorAnswer> for Refusal {
     fn from(answer: ErrorAnswer) -> Self {
         Self::Answer(answer)
+    }
+}
+
+impl From<Box<pingora_core::Error>> for Refusal {
+    fn from(error: Box<pingora_core::Error>) -> Self {
+        Self::Connection(error)
     }
 }
 
@@ -128,12 +133,11 @@ fn route_by_body(state: &State, headers: &HeaderMap, body: &Bytes, context: &mut
 
 fn hash(request: &InferenceRequest<'_>, context: &RequestContext) -> PrefixBlocks {
     let mut blocks = PrefixBlocks::default();
-    context.live.router.hash(
-        &request.model,
-        request.cache_salt.as_deref(),
-        &request.prompt,
-        &mut blocks,
-    );
+    let scope = Scope {
+        model: &request.model,
+        cache_salt: request.cache_salt.as_deref(),
+    };
+    context.live.router.hash(scope, request.prompt.pieces(), &mut blocks);
     blocks
 }
 

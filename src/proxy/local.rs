@@ -35,6 +35,7 @@ pub(super) async fn models(state: &State, session: &mut Session, context: &mut R
     let snapshot = state.fleet.snapshot();
     let data: Vec<_> = snapshot
         .model_names()
+        .into_iter()
         .map(|name| {
             serde_json::json!({"id": name, "object": "model", "created": 0, "owned_by": "warmgate"})
         })

@@ -1,41 +1,138 @@
 //! Chooses the pod of each try and keeps the account of it.
 
-use pingora_core::upstreams::peer::HttpPeer;
-use pingora_core::{Error, Result};
-use pingora_proxy::Session;
+use std::cell::RefCell;
 use std::time::Instant;
 
-use super::context::{Attempt, RequestContext};
+use http::StatusCode;
+use pingora_core::Result;
+use pingora_core::upstreams::peer::HttpPeer;
+
+use super::context::{Attempt, RequestContext, Routing};
 use super::error::ErrorAnswer;
 use super::state::State;
-use crate::routing::Request;
+use crate::fleet::{ModelPods, Snapshot};
+use crate::metrics::Routed;
+use crate::routing::{Choice, PodView, Request, RouteError, Scratch};
 
-/// The peer of the next try. The pod that failed before, if any, is off the count already.
-pub(super) fn next_peer(state: &State, _session: &Session, context: &mut RequestContext) -> Result<Box<HttpPeer>> {
+thread_local! {
+    /// Working memory of a decision, which never waits: reused by all requests of a thread.
+    static WORK: RefCell<(Vec<PodView>, Scratch)> = RefCell::default();
+}
+
+/// The peer of the next try. A pod that failed before is off the count already.
+pub(super) fn next_peer(state: &State, context: &mut RequestContext) -> Result<Box<HttpPeer>> {
     context.attempt = None;
-    context.tries += 1;
     let Some(routing) = &context.routing else {
         return Err(context.fail(ErrorAnswer::internal()));
     };
     let snapshot = state.fleet.snapshot();
-    let pods = snapshot.candidates(routing.model.as_deref(), &context.excluded);
+    let pods = pods_of(&snapshot, routing);
+    loop {
+        let chosen = pods.map(|pods| choose(state, context, routing, pods));
+        let Some(Ok(choice)) = chosen else {
+            let answer = nobody_left(routing, context);
+            return Err(context.fail(answer));
+        };
+        // A pod can only be missing if it left the fleet, but not this snapshot; it is passed over all the same.
+        let Some(pod) = snapshot.pod(choice.slot) else {
+            context.excluded.push(choice.slot);
+            continue;
+        };
+        let peer = match pod.peer() {
+            Ok(peer) => peer,
+            Err(error) => {
+                log::debug!("request {}: pod {} is passed over: {error}", context.request_id, pod.name());
+                context.excluded.push(choice.slot);
+                continue;
+            }
+        };
+        let metrics = state.metrics.pod(pod.name());
+        metrics.picked(choice.reason.as_str());
+        if context.tries > 0 {
+            metrics.retried();
+        }
+        context.tries += 1;
+        context.attempt = Some(Attempt {
+            in_flight: pod.admit(),
+            pod: pod.clone(),
+            choice,
+        });
+        return Ok(peer);
+    }
+}
+
+/// Notes the prompt's blocks as the pod's: now, when the request is sent to it.
+pub(super) fn record(state: &State, context: &RequestContext) {
+    if let (Some(routing), Some(attempt)) = (&context.routing, &context.attempt)
+        && routing.records
+    {
+        let router = &context.live.router;
+        router.record(attempt.choice.slot, &routing.blocks, state.now_ms());
+    }
+}
+
+/// A pod could not be reached. Gives whether another one is to be tried.
+pub(super) fn connect_failed(state: &State, context: &mut RequestContext, reason: &str) -> bool {
+    let Some(attempt) = context.attempt.take() else {
+        return false;
+    };
+    let pod = &attempt.pod;
+    log::debug!("request {}: no connection to pod {}: {reason}", context.request_id, pod.name());
+    state.metrics.pod(pod.name()).connect_failed();
+    pod.connect_failed(&state.fleet, reason);
+    context.excluded.push(pod.slot());
+    context.may_try_again() && has_candidates(state, context)
+}
+
+fn has_candidates(state: &State, context: &RequestContext) -> bool {
+    let snapshot = state.fleet.snapshot();
+    let pods = context.routing.as_ref().and_then(|routing| pods_of(&snapshot, routing));
+    pods.is_some_and(|pods| pods.has_others(&context.excluded))
+}
+
+fn pods_of<'a>(snapshot: &'a Snapshot, routing: &Routing) -> Option<&'a ModelPods> {
+    match &routing.model {
+        Some(model) => snapshot.model(model),
+        None => Some(snapshot.all()),
+    }
+}
+
+fn choose(
+    state: &State,
+    context: &RequestContext,
+    routing: &Routing,
+    pods: &ModelPods,
+) -> Result<Choice, RouteError> {
     let request = Request {
         blocks: &routing.blocks,
         seed: routing.seed,
         now_ms: state.now_ms(),
     };
     let started = Instant::now();
-    let Ok(choice) = context.live.router.route(&routing.plan, &request, &pods) else {
-        let answer = match context.last_connect_error.take() {
-            Some(answer) => answer,
-            None => ErrorAnswer::no_ready_pod(routing.model.as_deref()),
-        };
-        return Err(context.fail(answer));
-    };
-    state.metrics.routed(routing, &choice, started.elapsed());
-    let pod = snapshot.pod(choice.slot);
-    let attempt = Attempt { };
-    let peer = pod.peer();
-    context.attempt = Some(attempt);
-    peer
+    let chosen = WORK.with_borrow_mut(|(views, scratch)| {
+        pods.views(&context.excluded, views);
+        context.live.router.route(&routing.plan, &request, views, scratch)
+    });
+    let took = started.elapsed();
+    state.metrics.routing_took(took);
+    let metrics = state.metrics.model(routing.model.as_deref());
+    match &chosen {
+        Ok(choice) => metrics.routed(&Routed {
+            prefix: choice
+                .selection
+                .map(|selection| (selection.as_str(), choice.match_bucket().as_str())),
+            gate_fired: choice.gate_fired,
+            took,
+        }),
+        Err(_) if routing.plan.needs_prefix() => metrics.prefix_routing_failed("no_target_pod", took),
+        Err(_) => {}
+    }
+    chosen
+}
+
+fn nobody_left(routing: &Routing, context: &RequestContext) -> ErrorAnswer {
+    if context.tries > 0 {
+        return ErrorAnswer::engine(StatusCode::BAD_GATEWAY, "no connection to an engine could be made");
+    }
+    ErrorAnswer::no_ready_pod(routing.model.as_deref())
 }

@@ -9,7 +9,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 
 use crate::config::{Auth, Config, Limits, Model, Retry, Timeouts};
 use crate::fleet::Fleet;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, PodState, ScrapeState};
 use crate::routing::{Overrides, Plan, Router, StrategyError};
 use crate::telemetry::AccessLog;
 
@@ -49,6 +49,34 @@ impl State {
             draining: AtomicBool::new(false),
             requests: AtomicU64::new(0),
             epoch: Instant::now(),
+        }
+    }
+
+    /// The metrics page.
+    pub fn render_metrics(&self) -> Result<String, prometheus::Error> {
+        let snapshot = self.fleet.snapshot();
+        let live = self.live();
+        let index = live.router.index();
+        let pods = snapshot.pods().iter().map(|pod| PodState {
+            name: pod.name(),
+            in_flight: pod.in_flight(),
+            healthy: pod.is_well(),
+            kv_usage: pod.load().kv_usage,
+            queued: pod.load().queued,
+        });
+        self.metrics.render(&ScrapeState {
+            pods: pods.collect(),
+            index_blocks: index.len(),
+            index_bytes: index.bytes(),
+            index_evictions: index.evictions(),
+            log_lines_dropped: self.access.as_ref().map_or(0, AccessLog::dropped),
+        })
+    }
+
+    /// Waits a moment for the log's last lines to be written.
+    pub fn flush_logs(&self) {
+        if let Some(access) = &self.access {
+            access.flush();
         }
     }
 
