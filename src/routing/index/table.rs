@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const WAYS: usize = 8;
 /// References per bucket the table is sized for: full pairs are then rare.
-const FILLED_WAYS: usize = 6;
+const FILLED_WAYS: usize = 5;
 /// Words of a cell before its bitmap: block hash or 0, time of the last refresh, list links.
 const KEY: usize = 0;
 const STAMP: usize = 1;
