@@ -5,11 +5,11 @@
 //! longest ago, and of one record the deepest. So a chain's tail always goes before its head, and
 //! a pod that holds a block holds all blocks before it.
 //!
-//! Readers take no lock (see `table`); writers share one short lock, taken for [`CHUNK`] blocks at
+//! Readers take no lock (see `table`); writers share one short lock, taken for 128 blocks at
 //! a time. Memory is set aside at the start and never grows: about 45 bytes a block with up to 64
 //! pods, 8 more for each further 64.
 //!
-//! Why not quick_cache, which the rest of the project uses for such things: what it drops is
+//! Why not quick_cache, which keeps the parsed strategies: what it drops is
 //! decided by its own policy, so heads of chains go while their tails stay, and those tails are
 //! dead memory. `benches/routing/rival.rs` runs both; on the conversation trace in `tests/data`
 //! and two cores of a Xeon it says

@@ -48,9 +48,13 @@ fn range(scores: &[f64], buffer: &mut Vec<i64>) -> Option<(f64, f64)> {
     let finite = scores.iter().copied().filter(|score| score.is_finite());
     buffer.clear();
     buffer.extend(finite.map(ordered));
-    let low = from_ordered(*buffer.iter().min()?);
-    let high = from_ordered(*buffer.iter().max()?);
-    if low == high || buffer.len() < 3 || one_value_prevails(buffer) {
+    let (least, most) = (*buffer.iter().min()?, *buffer.iter().max()?);
+    let (low, high) = (from_ordered(least), from_ordered(most));
+    // A value that more than half have is the median, and the median deviation is 0: most pods
+    // match nothing or are idle, and two medians need not be searched to find that out.
+    let prevails =
+        |value| buffer.iter().filter(|&&other| other == value).count() * 2 > buffer.len();
+    if buffer.len() < 3 || prevails(least) || prevails(most) {
         return Some((low, high));
     }
     let median = median(buffer);
@@ -62,24 +66,6 @@ fn range(scores: &[f64], buffer: &mut Vec<i64>) -> Option<(f64, f64)> {
         return Some((low, high));
     }
     Some((low.max(median - reach), high.min(median + reach)))
-}
-
-/// Whether more than half of the values are one and the same. Then it is the median and the median
-/// deviation is 0: most pods match nothing, and two medians need not be searched to find that out.
-fn one_value_prevails(values: &[i64]) -> bool {
-    let mut leader = 0;
-    let mut lead = 0usize;
-    for &value in values {
-        if lead == 0 {
-            leader = value;
-        }
-        if value == leader {
-            lead += 1;
-        } else {
-            lead -= 1;
-        }
-    }
-    lead > 0 && values.iter().filter(|&&value| value == leader).count() * 2 > values.len()
 }
 
 /// Mean of the two middle values when there is an even number of them.

@@ -120,9 +120,14 @@ impl Table {
                 bits.store(0, Ordering::Release);
             }
         }
-        let bits = &words[BITS + word];
-        bits.store(bits.load(Ordering::Relaxed) | bit, Ordering::Release);
-        words[STAMP].store(stamp.max(now_ms), Ordering::Release);
+        // Stored only when it changes: a prefix that many requests share stays in every core's cache.
+        let held = words[BITS + word].load(Ordering::Relaxed);
+        if held & bit == 0 {
+            words[BITS + word].store(held | bit, Ordering::Release);
+        }
+        if stamp < now_ms {
+            words[STAMP].store(now_ms, Ordering::Release);
+        }
     }
 
     /// Makes a free cell that of a block and lets readers find it. If there is no room for a
