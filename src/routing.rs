@@ -139,6 +139,9 @@ impl Router {
 
     fn around(index: Arc<PrefixIndex>, settings: RoutingSettings, random_seed: u64) -> Self {
         let prefix = &settings.prefix_cache;
+        if prefix.tokenizer == TokenizerKind::Tiktoken {
+            tokenizer::load();
+        }
         let seed = prefix.hash_seed.unwrap_or(random_seed);
         Self {
             hasher: BlockHasher::new(prefix.block_size, seed, prefix.max_blocks),

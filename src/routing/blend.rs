@@ -49,7 +49,7 @@ struct Part {
 pub(super) struct Workspace {
     scores: Vec<f64>,
     totals: Vec<f64>,
-    buffer: Vec<f64>,
+    buffer: Vec<i64>,
 }
 
 /// What one strategy of a plan thinks of each candidate.

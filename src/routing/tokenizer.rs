@@ -1,23 +1,22 @@
 //! `tiktoken`: a prompt as token ids instead of bytes.
 //!
 //! `cl100k_base`, spellings of special tokens taken as ordinary text, each id as four bytes, most
-//! significant first. Its table is loaded once, at the first use.
+//! significant first. Its table is loaded once for the process.
 //!
 //! The text is tokenized in segments of a fixed size from its start, so equal prefixes still give
 //! equal ids. That bounds what one odd text can cost (the tokenizer's regular expression gives up
 //! on a million blanks in a row) at the price of ids that may differ from the whole text's around a
 //! segment's end. Slow next to hashing bytes: some milliseconds for 100 KiB.
 
-use std::sync::LazyLock;
-
-use tiktoken_rs::CoreBPE;
-
 use super::block::{BlockHasher, PrefixBlocks};
 
 /// Bytes tokenized at once.
 const SEGMENT: usize = 64 * 1024;
 
-static CL100K: LazyLock<Option<CoreBPE>> = LazyLock::new(|| tiktoken_rs::cl100k_base().ok());
+/// Loads the table, which takes a good part of a second, so that no request waits for it.
+pub(super) fn load() {
+    tiktoken_rs::cl100k_base_singleton();
+}
 
 /// Feeds the ids of the text to a chain that has begun.
 pub(super) fn push_tokens<'a>(
@@ -53,16 +52,10 @@ fn whole_characters(bytes: &[u8]) -> usize {
 }
 
 fn encode(text: &[u8], ids: &mut Vec<u8>) {
+    let text = String::from_utf8_lossy(text);
+    let tokens = tiktoken_rs::cl100k_base_singleton().encode_ordinary(&text);
     ids.clear();
-    match &*CL100K {
-        Some(tokenizer) => {
-            let text = String::from_utf8_lossy(text);
-            let tokens = tokenizer.encode_ordinary(&text);
-            ids.extend(tokens.into_iter().flat_map(u32::to_be_bytes));
-        }
-        // Never with the table that is compiled in; its bytes still tell prompts apart.
-        None => ids.extend_from_slice(text),
-    }
+    ids.extend(tokens.into_iter().flat_map(u32::to_be_bytes));
 }
 
 #[cfg(test)]

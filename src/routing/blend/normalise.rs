@@ -13,13 +13,26 @@ pub(super) fn add(
     polarity: Polarity,
     share: f64,
     totals: &mut [f64],
-    buffer: &mut Vec<f64>,
+    buffer: &mut Vec<i64>,
 ) {
-    let Some(scale) = Scale::of(scores, buffer) else {
+    let Some((low, high)) = range(scores, buffer) else {
         return;
     };
+    // Halved before subtracting: the width between two huge scores may not be a finite number.
+    let slope = share / (high / 2.0 - low / 2.0);
+    let (worst, slope) = match polarity {
+        Polarity::Most => (low / 2.0, slope),
+        Polarity::Least => (high / 2.0, -slope),
+    };
     for (total, score) in totals.iter_mut().zip(scores) {
-        *total += share * scale.normalise(*score, polarity);
+        if !score.is_finite() {
+            continue;
+        }
+        *total += if low == high {
+            share
+        } else {
+            (score.clamp(low, high) / 2.0 - worst) * slope
+        };
     }
 }
 
@@ -30,80 +43,52 @@ pub(super) fn each(scores: &[f64], polarity: Polarity) -> Vec<f64> {
     totals
 }
 
-#[derive(Clone, Copy)]
-struct Scale {
-    low: f64,
-    high: f64,
-}
-
-impl Scale {
-    fn of(scores: &[f64], buffer: &mut Vec<f64>) -> Option<Self> {
-        buffer.clear();
-        buffer.extend(scores.iter().filter(|score| score.is_finite()));
-        let low = buffer.iter().copied().reduce(f64::min)?;
-        let high = buffer.iter().copied().reduce(f64::max)?;
-        if low == high || buffer.len() < 3 || one_value_prevails(buffer) {
-            return Some(Self { low, high });
-        }
-        let median = median(buffer);
-        for value in buffer.iter_mut() {
-            *value = (*value - median).abs();
-        }
-        let reach = 3.0 * self::median(buffer);
-        if reach == 0.0 {
-            return Some(Self { low, high });
-        }
-        Some(Self {
-            low: low.max(median - reach),
-            high: high.min(median + reach),
-        })
+/// Worst and best of the finite scores, outliers drawn in.
+fn range(scores: &[f64], buffer: &mut Vec<i64>) -> Option<(f64, f64)> {
+    let finite = scores.iter().copied().filter(|score| score.is_finite());
+    buffer.clear();
+    buffer.extend(finite.map(ordered));
+    let (least, most) = (*buffer.iter().min()?, *buffer.iter().max()?);
+    let (low, high) = (from_ordered(least), from_ordered(most));
+    // A value that more than half have is the median, and the median deviation is 0: most pods
+    // match nothing or are idle, and two medians need not be searched to find that out.
+    let prevails =
+        |value| buffer.iter().filter(|&&other| other == value).count() * 2 > buffer.len();
+    if buffer.len() < 3 || prevails(least) || prevails(most) {
+        return Some((low, high));
     }
-
-    fn normalise(self, score: f64, polarity: Polarity) -> f64 {
-        if !score.is_finite() {
-            return 0.0;
-        }
-        if self.high == self.low {
-            return 1.0;
-        }
-        // Divided before subtracting: a range of two huge scores may not be a finite number.
-        let width = self.high / 2.0 - self.low / 2.0;
-        let score = score.clamp(self.low, self.high);
-        match polarity {
-            Polarity::Most => (score / 2.0 - self.low / 2.0) / width,
-            Polarity::Least => (self.high / 2.0 - score / 2.0) / width,
-        }
+    let median = median(buffer);
+    for value in buffer.iter_mut() {
+        *value = ordered((from_ordered(*value) - median).abs());
     }
-}
-
-/// Whether more than half of the values are one and the same. Then it is the median and the median
-/// deviation is 0: most pods match nothing, and two medians need not be searched to find that out.
-fn one_value_prevails(values: &[f64]) -> bool {
-    let mut leader = f64::NAN;
-    let mut lead = 0usize;
-    for &value in values {
-        if lead == 0 {
-            leader = value;
-        }
-        if value == leader {
-            lead += 1;
-        } else {
-            lead -= 1;
-        }
+    let reach = 3.0 * self::median(buffer);
+    if reach == 0.0 {
+        return Some((low, high));
     }
-    lead > 0 && values.iter().filter(|&&value| value == leader).count() * 2 > values.len()
+    Some((low.max(median - reach), high.min(median + reach)))
 }
 
 /// Mean of the two middle values when there is an even number of them.
-fn median(values: &mut [f64]) -> f64 {
+fn median(values: &mut [i64]) -> f64 {
     let middle = values.len() / 2;
     let odd = values.len() % 2 == 1;
-    let (before, &mut upper, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
+    let (before, &mut upper, _) = values.select_nth_unstable(middle);
     if odd {
-        return upper;
+        return from_ordered(upper);
     }
-    let lower = before.iter().copied().reduce(f64::max).unwrap_or(upper);
-    lower / 2.0 + upper / 2.0
+    let lower = before.iter().copied().max().unwrap_or(upper);
+    from_ordered(lower) / 2.0 + from_ordered(upper) / 2.0
+}
+
+/// A whole number that is ordered as the score is: selecting among those is several times faster.
+fn ordered(score: f64) -> i64 {
+    // Zeros of both signs are one score.
+    let bits = (score + 0.0).to_bits() as i64;
+    bits ^ ((bits >> 63) as u64 >> 1) as i64
+}
+
+fn from_ordered(ordered: i64) -> f64 {
+    f64::from_bits((ordered ^ ((ordered >> 63) as u64 >> 1) as i64) as u64)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const WAYS: usize = 8;
 /// References per bucket the table is sized for: full pairs are then rare.
-const FILLED_WAYS: usize = 6;
+const FILLED_WAYS: usize = 5;
 /// Words of a cell before its bitmap: block hash or 0, time of the last refresh, list links.
 const KEY: usize = 0;
 const STAMP: usize = 1;
@@ -120,9 +120,14 @@ impl Table {
                 bits.store(0, Ordering::Release);
             }
         }
-        let bits = &words[BITS + word];
-        bits.store(bits.load(Ordering::Relaxed) | bit, Ordering::Release);
-        words[STAMP].store(stamp.max(now_ms), Ordering::Release);
+        // Stored only when it changes: a prefix that many requests share stays in every core's cache.
+        let held = words[BITS + word].load(Ordering::Relaxed);
+        if held & bit == 0 {
+            words[BITS + word].store(held | bit, Ordering::Release);
+        }
+        if stamp < now_ms {
+            words[STAMP].store(now_ms, Ordering::Release);
+        }
     }
 
     /// Makes a free cell that of a block and lets readers find it. If there is no room for a
