@@ -8,10 +8,12 @@
 //! | [`fleet`] | knows the pods: who they are, whether they are well, how busy they are |
 //! | [`usage`] | finds the token counts in an answer; pure |
 //! | [`metrics`] | every metric family and the text that Prometheus reads |
+//! | [`telemetry`] | the log and the access log |
 //! | [`sim`] | the simulated engine that the demo, the tests and the load test share |
 
 pub mod config;
 pub mod fleet;
 pub mod metrics;
 pub mod routing;
+pub mod telemetry;
 pub mod usage;
