@@ -29,11 +29,17 @@ impl Admin {
             ("/livez", &Method::GET | &Method::HEAD) => text(StatusCode::OK, "ok\n"),
             ("/readyz", &Method::GET | &Method::HEAD) => self.ready(),
             ("/metrics", &Method::GET | &Method::HEAD) => self.metrics(),
-            ("/pods", &Method::GET | &Method::HEAD) => json(&self.state.fleet.snapshot().pods_view()),
-            ("/models", &Method::GET | &Method::HEAD) => json(&self.state.fleet.snapshot().models_view()),
+            ("/pods", &Method::GET | &Method::HEAD) => {
+                json(&self.state.fleet.snapshot().pods_view())
+            }
+            ("/models", &Method::GET | &Method::HEAD) => {
+                json(&self.state.fleet.snapshot().models_view())
+            }
             ("/reload", &Method::POST) => self.reload(),
             ("/", &Method::GET | &Method::HEAD) => text(StatusCode::OK, INDEX),
-            ("/livez" | "/readyz" | "/metrics" | "/pods" | "/models" | "/", _) => not_allowed("GET, HEAD"),
+            ("/livez" | "/readyz" | "/metrics" | "/pods" | "/models" | "/", _) => {
+                not_allowed("GET, HEAD")
+            }
             ("/reload", _) => not_allowed("POST"),
             _ => text(StatusCode::NOT_FOUND, &format!("no such page\n\n{INDEX}")),
         }
@@ -51,7 +57,11 @@ impl Admin {
 
     fn metrics(&self) -> Response<Vec<u8>> {
         match self.state.render_metrics() {
-            Ok(page) => with_type(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", page.into_bytes()),
+            Ok(page) => with_type(
+                StatusCode::OK,
+                "text/plain; version=0.0.4; charset=utf-8",
+                page.into_bytes(),
+            ),
             Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, &format!("{error}\n")),
         }
     }
@@ -80,7 +90,9 @@ impl ServeHttp for Admin {
         let path = session.req_header().uri.path().to_owned();
         let mut response = self.answer(&method, &path);
         let length = response.body().len();
-        response.headers_mut().insert(header::CONTENT_LENGTH, length.into());
+        response
+            .headers_mut()
+            .insert(header::CONTENT_LENGTH, length.into());
         if method == Method::HEAD {
             response.body_mut().clear();
         }
@@ -89,7 +101,11 @@ impl ServeHttp for Admin {
 }
 
 fn text(status: StatusCode, body: &str) -> Response<Vec<u8>> {
-    with_type(status, "text/plain; charset=utf-8", body.as_bytes().to_vec())
+    with_type(
+        status,
+        "text/plain; charset=utf-8",
+        body.as_bytes().to_vec(),
+    )
 }
 
 fn json(value: &impl serde::Serialize) -> Response<Vec<u8>> {
@@ -110,8 +126,9 @@ fn not_allowed(methods: &'static str) -> Response<Vec<u8>> {
 fn with_type(status: StatusCode, content_type: &'static str, body: Vec<u8>) -> Response<Vec<u8>> {
     let mut response = Response::new(body);
     *response.status_mut() = status;
-    response
-        .headers_mut()
-        .insert(header::CONTENT_TYPE, header::HeaderValue::from_static(content_type));
+    response.headers_mut().insert(
+        header::CONTENT_TYPE,
+        header::HeaderValue::from_static(content_type),
+    );
     response
 }

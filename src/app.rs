@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::net::TcpListener;
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use pingora_core::apps::http_app::HttpServer;
 use pingora_core::listeners::tls::TlsSettings;
 use pingora_core::server::configuration::{Opt, ServerConf};
@@ -27,13 +27,13 @@ use crate::proxy::{Front, Gateway, Live, State};
 use crate::routing::Router;
 use crate::telemetry::{self, AccessLog};
 
-pub use reload::Source;
 use reload::Reloader;
+pub use reload::Source;
 use shutdown::{Drain, Signals};
 
 /// Runs the gateway until it is told to end. `upgrade`: take the listening sockets over from the running process.
 pub fn serve(config: &Config, source: Source, upgrade: bool) -> Result<()> {
-    telemetry::start(&config.log).context("cannot start the log")?;
+    telemetry::start(&config.log).map_err(|error| anyhow!("cannot start the log: {error}"))?;
     if !upgrade {
         check_addresses(config)?;
     }
@@ -44,11 +44,17 @@ pub fn serve(config: &Config, source: Source, upgrade: bool) -> Result<()> {
         upgrade,
         ..Opt::default()
     };
-    let mut server = Server::new_with_opt_and_conf(options, (*server_conf).clone());
+    let mut server = Server::new_with_opt_and_conf(options, self::server_conf(config));
     server.bootstrap();
     let pods = server.add_service(background_service("pods", tasks::Pods(Arc::clone(&state))));
-    server.add_service(background_service("engine metrics", tasks::EngineStats(Arc::clone(&state))));
-    server.add_service(background_service("reload", reload::OnSignal(Arc::clone(&reloader))));
+    server.add_service(background_service(
+        "engine metrics",
+        tasks::EngineStats(Arc::clone(&state)),
+    ));
+    server.add_service(background_service(
+        "reload",
+        reload::OnSignal(Arc::clone(&reloader)),
+    ));
     let drain = Drain {
         state: Arc::clone(&state),
         grace: config.server.shutdown_grace,
@@ -84,7 +90,12 @@ fn build_state(config: &Config) -> Result<Arc<State>> {
         .transpose()
         .context("cannot start the access log")?;
     let fleet = Fleet::new(config);
-    Ok(Arc::new(State::new(live, Arc::new(fleet), Arc::new(metrics), access)))
+    Ok(Arc::new(State::new(
+        live,
+        Arc::new(fleet),
+        Arc::new(metrics),
+        access,
+    )))
 }
 
 /// For the block hashes, unless the configuration gives a seed: a client that cannot guess it cannot make prompts collide.
@@ -95,7 +106,11 @@ fn random_seed() -> u64 {
 
 /// Pingora ends a service whose address is taken, but not the process; so that is found out first.
 fn check_addresses(config: &Config) -> Result<()> {
-    let listeners = config.server.listen.iter().map(|listener| ("server.listen", listener.address));
+    let listeners = config
+        .server
+        .listen
+        .iter()
+        .map(|listener| ("server.listen", listener.address));
     for (key, address) in listeners.chain([("admin.listen", config.admin.listen)]) {
         TcpListener::bind(address).with_context(|| format!("{key}: cannot listen on {address}"))?;
     }
@@ -120,7 +135,11 @@ const MOST_TRIES: usize = 32;
 /// Idle connections to engines kept by each thread.
 const IDLE_CONNECTIONS: usize = 4096;
 
-fn admin(config: &Config, state: &Arc<State>, reloader: Arc<Reloader>) -> Service<HttpServer<Admin>> {
+fn admin(
+    config: &Config,
+    state: &Arc<State>,
+    reloader: Arc<Reloader>,
+) -> Service<HttpServer<Admin>> {
     let app = HttpServer::new_app(Admin::new(Arc::clone(state), reloader));
     let mut service = Service::new("admin".to_owned(), app);
     service.add_tcp(&config.admin.listen.to_string());
@@ -128,7 +147,11 @@ fn admin(config: &Config, state: &Arc<State>, reloader: Arc<Reloader>) -> Servic
     service
 }
 
-fn front(config: &Config, state: &Arc<State>, server_conf: &Arc<ServerConf>) -> Result<Service<Front>> {
+fn front(
+    config: &Config,
+    state: &Arc<State>,
+    server_conf: &Arc<ServerConf>,
+) -> Result<Service<Front>> {
     let proxy = http_proxy(server_conf, Gateway::new(Arc::clone(state)));
     let listeners = &config.server.listen;
     let h2c: HashSet<_> = listeners
@@ -156,7 +179,11 @@ fn add_listener(service: &mut Service<Front>, listener: &Listener) -> Result<()>
 }
 
 fn tls_settings(tls: &ListenerTls) -> Result<TlsSettings> {
-    let path = |path: &std::path::Path| path.to_str().map(str::to_owned).context("a path that is not UTF-8");
+    let path = |path: &std::path::Path| {
+        path.to_str()
+            .map(str::to_owned)
+            .context("a path that is not UTF-8")
+    };
     let mut settings = TlsSettings::intermediate(&path(&tls.cert)?, &path(&tls.key)?)?;
     settings.enable_h2();
     if let Some(file) = &tls.client_ca {
@@ -165,11 +192,14 @@ fn tls_settings(tls: &ListenerTls) -> Result<TlsSettings> {
     Ok(settings)
 }
 
-fn client_verifier(file: &std::path::Path) -> Result<Arc<dyn rustls::server::danger::ClientCertVerifier>> {
+fn client_verifier(
+    file: &std::path::Path,
+) -> Result<Arc<dyn rustls::server::danger::ClientCertVerifier>> {
     use rustls_pki_types::CertificateDer;
     use rustls_pki_types::pem::PemObject;
     let mut roots = rustls::RootCertStore::empty();
-    let certificates = CertificateDer::pem_file_iter(file).with_context(|| format!("client_ca {}", file.display()))?;
+    let certificates = CertificateDer::pem_file_iter(file)
+        .with_context(|| format!("client_ca {}", file.display()))?;
     for certificate in certificates {
         roots.add(certificate?)?;
     }
@@ -183,7 +213,11 @@ fn announce(config: &Config) {
         log::info!("{note}");
     }
     for listener in &config.server.listen {
-        let scheme = if listener.tls.is_some() { "https" } else { "http" };
+        let scheme = if listener.tls.is_some() {
+            "https"
+        } else {
+            "http"
+        };
         log::info!("listening on {scheme}://{}", listener.address);
     }
     log::info!("operator's pages on http://{}", config.admin.listen);

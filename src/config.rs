@@ -194,6 +194,8 @@ pub struct Limits {
     pub headers: usize,
     pub header_timeout: Option<Duration>,
     pub body_idle: Option<Duration>,
+    /// Lowest rate of a body in bytes a second, once it has taken `body_idle`; 0: no such rate.
+    pub body_rate: usize,
 }
 
 /// `None`: no limit.

@@ -11,9 +11,13 @@
 //! | [`telemetry`] | the log and the access log |
 //! | [`sim`] | the simulated engine that the demo, the tests and the load test share |
 
+pub mod admin;
+pub mod app;
 pub mod config;
 pub mod fleet;
 pub mod metrics;
+pub mod proxy;
+pub mod request;
 pub mod routing;
 pub mod telemetry;
 pub mod usage;

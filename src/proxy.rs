@@ -63,14 +63,18 @@ impl ProxyHttp for Gateway {
         // Pingora's default adds a compression module; answers are never changed here.
     }
 
-    async fn early_request_filter(&self, session: &mut Session, context: &mut RequestContext) -> Result<()> {
+    async fn early_request_filter(
+        &self,
+        session: &mut Session,
+        context: &mut RequestContext,
+    ) -> Result<()> {
         connection::header_read(&session.downstream_session);
         context.open = Some(self.state.open_request());
         context.request_id = headers::request_id(&session.req_header().headers);
         context.client = session
             .client_addr()
             .and_then(|address| address.as_inet())
-            .map(|address| address.ip());
+            .copied();
         let downstream = &mut session.downstream_session;
         downstream.set_pipelining_enabled(true);
         downstream.set_write_timeout(context.live.timeouts.client_write);
@@ -80,20 +84,33 @@ impl ProxyHttp for Gateway {
         framing::check(downstream, &context.live.limits).map_err(|answer| context.fail(answer))
     }
 
-    async fn request_filter(&self, session: &mut Session, context: &mut RequestContext) -> Result<bool> {
+    async fn request_filter(
+        &self,
+        session: &mut Session,
+        context: &mut RequestContext,
+    ) -> Result<bool> {
         match intake::take(&self.state, session, context).await? {
             Intake::Answered => Ok(true),
             Intake::Forward(body) => {
                 context.body_length = body.len();
                 if !session.is_upgrade_req() {
-                    replay::wrap(session, body, &context.replay, Arc::clone(&context.deadline));
+                    replay::wrap(
+                        session,
+                        body,
+                        &context.replay,
+                        Arc::clone(&context.deadline),
+                    );
                 }
                 Ok(false)
             }
         }
     }
 
-    async fn upstream_peer(&self, _session: &mut Session, context: &mut RequestContext) -> Result<Box<HttpPeer>> {
+    async fn upstream_peer(
+        &self,
+        _session: &mut Session,
+        context: &mut RequestContext,
+    ) -> Result<Box<HttpPeer>> {
         context.deadline.try_started();
         selection::next_peer(&self.state, context)
     }
@@ -200,11 +217,18 @@ impl ProxyHttp for Gateway {
         // that changes nothing, on a kept connection that turned out to be closed.
         let harmless = session.req_header().method.is_safe() && context.body_length == 0;
         let stale = client_reused && *error.esource() == ErrorSource::Upstream;
-        error.set_retry(harmless && stale && session.response_written().is_none() && context.may_try_again());
+        error.set_retry(
+            harmless && stale && session.response_written().is_none() && context.may_try_again(),
+        );
         error
     }
 
-    async fn fail_to_proxy(&self, session: &mut Session, error: &Error, context: &mut RequestContext) -> FailToProxy {
+    async fn fail_to_proxy(
+        &self,
+        session: &mut Session,
+        error: &Error,
+        context: &mut RequestContext,
+    ) -> FailToProxy {
         replay::unwrap(session, &context.replay);
         let answer = outcome::answer_for(error, context);
         let Some(answer) = answer.filter(|_| session.response_written().is_none()) else {
@@ -220,15 +244,26 @@ impl ProxyHttp for Gateway {
         }
     }
 
-    async fn logging(&self, session: &mut Session, error: Option<&Error>, context: &mut RequestContext) {
+    async fn logging(
+        &self,
+        session: &mut Session,
+        error: Option<&Error>,
+        context: &mut RequestContext,
+    ) {
         replay::unwrap(session, &context.replay);
         outcome::account(&self.state, session, error, context);
         connection::request_done(&session.downstream_session);
     }
 
-    fn suppress_error_log(&self, _session: &Session, _context: &RequestContext, error: &Error) -> bool {
+    fn suppress_error_log(
+        &self,
+        _session: &Session,
+        _context: &RequestContext,
+        error: &Error,
+    ) -> bool {
         // The access line has the outcome; a client that leaves and an answer we chose are no faults of ours.
-        *error.esource() == ErrorSource::Downstream || matches!(error.etype(), ErrorType::HTTPStatus(_))
+        *error.esource() == ErrorSource::Downstream
+            || matches!(error.etype(), ErrorType::HTTPStatus(_))
     }
 
     fn suppress_proxy_warn_log(

@@ -38,7 +38,7 @@ impl Source {
                 Some((path, text))
             }
         };
-        let environment = Environment::from_vars(std::env::vars_os());
+        let environment = std::env::vars_os().collect::<Environment>();
         let strategy = |text: &str| check_strategy(text).map_err(|error| error.to_string());
         let mut config = Config::load(Sources {
             file: text.as_ref().map(|(path, text)| SourceFile { path, text }),
@@ -97,21 +97,28 @@ impl Reload for Reloader {
         let config = match loaded {
             Ok(config) => config,
             Err(problems) => {
-                self.state.metrics.reloaded(false);
+                self.state.metrics.config_reloaded(false);
                 log::error!("reload: nothing changed: {}", problems.replace('\n', "; "));
                 return Err(problems);
             }
         };
-        let router = self.state.live().router.with_settings(config.routing.clone(), super::pod_capacity(&config));
+        let router = self
+            .state
+            .live()
+            .router
+            .with_settings(config.routing.clone(), super::pod_capacity(&config));
         self.state.replace(Live::new(&config, Arc::new(router)));
         self.state.fleet.apply(&config);
-        self.state.metrics.reloaded(true);
+        self.state.metrics.config_reloaded(true);
         let kept = unchangeable(&current, &config);
         *current = config;
         let done = if kept.is_empty() {
             "reloaded".to_owned()
         } else {
-            format!("reloaded; changes of {} take effect at the next start", kept.join(", "))
+            format!(
+                "reloaded; changes of {} take effect at the next start",
+                kept.join(", ")
+            )
         };
         log::info!("{done}");
         Ok(done)

@@ -28,9 +28,11 @@ pub(super) struct Signals {
 #[async_trait]
 impl ShutdownSignalWatch for Signals {
     async fn recv(&self) -> ShutdownSignal {
-        let (Ok(mut terminate), Ok(mut quit), Ok(mut interrupt)) =
-            (listen(SignalKind::terminate()), listen(SignalKind::quit()), listen(SignalKind::interrupt()))
-        else {
+        let (Ok(mut terminate), Ok(mut quit), Ok(mut interrupt)) = (
+            listen(SignalKind::terminate()),
+            listen(SignalKind::quit()),
+            listen(SignalKind::interrupt()),
+        ) else {
             // Without signals the process could never be ended in order; better to say so at the start.
             return ShutdownSignal::FastShutdown;
         };
@@ -66,7 +68,10 @@ impl BackgroundService for Drain {
             self.grace
         );
         let again = async {
-            match (listen(SignalKind::terminate()), listen(SignalKind::interrupt())) {
+            match (
+                listen(SignalKind::terminate()),
+                listen(SignalKind::interrupt()),
+            ) {
                 (Ok(mut terminate), Ok(mut interrupt)) => tokio::select! {
                     _ = terminate.recv() => {}
                     _ = interrupt.recv() => {}
@@ -93,7 +98,11 @@ impl Drain {
         let mut quiet = 0;
         while quiet < QUIET_TICKS {
             tick.tick().await;
-            quiet = if self.state.open_requests() == 0 { quiet + 1 } else { 0 };
+            quiet = if self.state.open_requests() == 0 {
+                quiet + 1
+            } else {
+                0
+            };
         }
     }
 }

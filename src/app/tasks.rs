@@ -16,7 +16,11 @@ pub(super) struct Pods(pub(super) Arc<State>);
 
 #[async_trait]
 impl BackgroundService for Pods {
-    async fn start_with_ready_notifier(&self, shutdown: ShutdownWatch, ready: ServiceReadyNotifier) {
+    async fn start_with_ready_notifier(
+        &self,
+        shutdown: ShutdownWatch,
+        ready: ServiceReadyNotifier,
+    ) {
         let fleet = &self.0.fleet;
         let (resolved, names_known) = tokio::sync::oneshot::channel();
         let names = resolve::run(fleet, shutdown.clone(), || {

@@ -64,6 +64,7 @@ impl Default for Limits {
             headers: 128,
             header_timeout: Some(Duration::from_secs(30)),
             body_idle: Some(Duration::from_secs(30)),
+            body_rate: 500,
         }
     }
 }

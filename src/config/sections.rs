@@ -150,6 +150,7 @@ pub(super) fn limits(node: &Node<'_>, limits: &mut Limits) {
             rule::duration_limit,
         );
         map.scalar(&mut limits.body_idle, "body_idle", rule::duration_limit);
+        map.scalar(&mut limits.body_rate, "body_rate", rule::size(0..=1 << 30));
     });
 }
 

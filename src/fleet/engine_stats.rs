@@ -38,7 +38,13 @@ pub async fn run(fleet: &Arc<Fleet>, end: watch::Receiver<bool>) {
         fleet,
         end,
         || (),
-        async |pod: &Arc<Pod>| poll(fleet, &client, pod).await,
+        |pod| {
+            let (fleet, client) = (fleet, &client);
+            Box::pin(async move {
+                let pause = poll(fleet, client, &pod).await;
+                (pod, pause)
+            })
+        },
     )
     .await;
 }

@@ -146,10 +146,13 @@ impl Pod {
 /// Checks all pods until told to end. `all_asked` is called when each pod of the start has been asked once.
 pub async fn run(fleet: &Arc<Fleet>, end: watch::Receiver<bool>, all_asked: impl FnOnce()) {
     let client = Client::default();
-    rounds::run(fleet, end, all_asked, async |pod: &Arc<Pod>| {
-        let settings = fleet.settings().clone();
-        check(fleet, &client, pod).await;
-        jittered(settings.health.interval, pod)
+    rounds::run(fleet, end, all_asked, |pod| {
+        let (fleet, client) = (fleet, &client);
+        Box::pin(async move {
+            check(fleet, client, &pod).await;
+            let pause = jittered(fleet.settings().health.interval, &pod);
+            (pod, pause)
+        })
     })
     .await;
 }

@@ -12,8 +12,11 @@ const AFTER_FAILURE: Duration = Duration::from_secs(1);
 
 /// Resolves until told to end. `all_asked`: each pod of the start was looked up once.
 pub async fn run(fleet: &Arc<Fleet>, end: watch::Receiver<bool>, all_asked: impl FnOnce()) {
-    rounds::run(fleet, end, all_asked, async |pod: &Arc<Pod>| {
-        resolve(fleet, pod).await
+    rounds::run(fleet, end, all_asked, |pod| {
+        Box::pin(async move {
+            let pause = resolve(fleet, &pod).await;
+            (pod, pause)
+        })
     })
     .await;
 }

@@ -1,12 +1,11 @@
 //! Does something for every pod again and again: at once for a pod that is new, then after the pause that the last time
 //! asked for. Pods do not wait for each other, and no pod is asked twice at a time.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use foldhash::HashMap;
+use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
@@ -24,26 +23,19 @@ struct Turn {
 }
 
 /// Runs until `end` changes. `all_asked` is called when each pod there is at the start was asked once.
-pub(super) async fn run<F>(
+pub(super) async fn run<'f>(
     fleet: &Arc<Fleet>,
     mut end: watch::Receiver<bool>,
     all_asked: impl FnOnce(),
-    ask: F,
-) where
-    F: AsyncFn(&Arc<Pod>) -> Duration,
-{
+    ask: impl Fn(Arc<Pod>) -> BoxFuture<'f, (Arc<Pod>, Duration)>,
+) {
     let mut turns: HashMap<PodSlot, Turn> = HashMap::default();
-    let mut under_way: FuturesUnordered<Pin<Box<dyn Future<Output = (Arc<Pod>, Duration)> + '_>>> =
-        FuturesUnordered::new();
+    let mut under_way = FuturesUnordered::new();
     let mut all_asked = Some(all_asked);
     loop {
         let now = Instant::now();
         for pod in take_turns(fleet, &mut turns, now) {
-            let ask = &ask;
-            under_way.push(Box::pin(async move {
-                let pause = ask(&pod).await;
-                (pod, pause)
-            }));
+            under_way.push(ask(pod));
         }
         if turns.values().all(|turn| turn.due.is_some())
             && let Some(all_asked) = all_asked.take()

@@ -118,7 +118,9 @@ impl ModelPods {
 
     /// Whether there are candidates beside the pods that were tried.
     pub fn has_others(&self, exclude: &[PodSlot]) -> bool {
-        self.routable.iter().any(|pod| !exclude.contains(&pod.slot()))
+        self.routable
+            .iter()
+            .any(|pod| !exclude.contains(&pod.slot()))
     }
 
     /// The candidates for a request, without the pods that it has tried.

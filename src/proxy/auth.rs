@@ -14,11 +14,19 @@ pub(super) fn is_allowed(auth: &Auth, headers: &HeaderMap) -> bool {
     if auth.client_keys.is_empty() {
         return true;
     }
-    let bearer = headers.get_all(AUTHORIZATION).iter().filter_map(|value| bearer(value.as_bytes()));
-    let api_key = headers.get_all(API_KEY).iter().map(|value| value.as_bytes());
-    bearer
-        .chain(api_key)
-        .any(|given| auth.client_keys.iter().any(|key| same(key.as_bytes(), given)))
+    let bearer = headers
+        .get_all(AUTHORIZATION)
+        .iter()
+        .filter_map(|value| bearer(value.as_bytes()));
+    let api_key = headers
+        .get_all(API_KEY)
+        .iter()
+        .map(|value| value.as_bytes());
+    bearer.chain(api_key).any(|given| {
+        auth.client_keys
+            .iter()
+            .any(|key| same(key.as_bytes(), given))
+    })
 }
 
 /// Gives the engine its own key, and never a key of the gateway's clients.
@@ -37,13 +45,19 @@ pub(super) fn replace(auth: &Auth, upstream: &mut RequestHeader) -> Result<()> {
 fn bearer(value: &[u8]) -> Option<&[u8]> {
     const SCHEME: &[u8] = b"bearer ";
     let (scheme, key) = value.split_at_checked(SCHEME.len())?;
-    scheme.eq_ignore_ascii_case(SCHEME).then(|| key.trim_ascii())
+    scheme
+        .eq_ignore_ascii_case(SCHEME)
+        .then(|| key.trim_ascii())
 }
 
 /// Compares in a time that depends on the lengths alone.
 fn same(key: &[u8], given: &[u8]) -> bool {
     key.len() == given.len()
-        && key.iter().zip(given).fold(0, |differing, (a, b)| differing | (a ^ b)) == 0
+        && key
+            .iter()
+            .zip(given)
+            .fold(0, |differing, (a, b)| differing | (a ^ b))
+            == 0
 }
 
 #[cfg(test)]
@@ -84,13 +98,21 @@ mod tests {
             (auth(&[], None), Some("Bearer theirs")),
         ] {
             let mut header = RequestHeader::build("POST", b"/", None).unwrap();
-            header.append_header(AUTHORIZATION, "Bearer theirs").unwrap();
+            header
+                .append_header(AUTHORIZATION, "Bearer theirs")
+                .unwrap();
             header.append_header(API_KEY, "sk-1").unwrap();
             replace(&auth, &mut header).unwrap();
             let values: Vec<_> = header.headers.get_all(AUTHORIZATION).iter().collect();
             assert_eq!(values.len(), usize::from(expected.is_some()));
-            assert_eq!(values.first().map(|value| value.to_str().unwrap()), expected);
-            assert_eq!(header.headers.contains_key(API_KEY), auth == self::auth(&[], None));
+            assert_eq!(
+                values.first().map(|value| value.to_str().unwrap()),
+                expected
+            );
+            assert_eq!(
+                header.headers.contains_key(API_KEY),
+                auth == self::auth(&[], None)
+            );
         }
     }
 }

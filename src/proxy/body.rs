@@ -20,7 +20,9 @@ pub(super) enum ReadError {
 /// Refuses a body whose announced length is over the limit, before any of it is read.
 pub(super) fn check_announced(session: &ServerSession, limits: &Limits) -> Result<(), ErrorAnswer> {
     match announced_length(session) {
-        Some(length) if length > limits.body as u64 => Err(ErrorAnswer::body_too_large(limits.body)),
+        Some(length) if length > limits.body as u64 => {
+            Err(ErrorAnswer::body_too_large(limits.body))
+        }
         _ => Ok(()),
     }
 }
@@ -71,14 +73,15 @@ const TRUSTED_LENGTH: usize = 1 << 20;
 /// destroy the answer on its way (a close with unread data resets the connection).
 pub(super) async fn linger(session: &mut ServerSession) {
     const LONGEST: Duration = Duration::from_secs(2);
-    let drain = async {
-        while let Ok(Some(_)) = session.read_request_body().await {}
-    };
+    let drain = async { while let Ok(Some(_)) = session.read_request_body().await {} };
     // Running out of time is the expected end for a client that never stops sending.
     let _ = timeout(LONGEST, drain).await;
 }
 
-async fn next_chunk(session: &mut ServerSession, idle: Option<Duration>) -> Result<Option<Bytes>, ReadError> {
+async fn next_chunk(
+    session: &mut ServerSession,
+    idle: Option<Duration>,
+) -> Result<Option<Bytes>, ReadError> {
     let read = session.read_request_body();
     let chunk = match idle {
         None => read.await,

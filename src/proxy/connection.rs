@@ -19,9 +19,10 @@ use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
 use pingora_core::apps::{HttpServerApp, HttpServerOptions, ReusedHttpStream, ServerApp};
 use pingora_core::protocols::http::ServerSession;
+use pingora_core::protocols::raw_connect::ProxyDigest;
 use pingora_core::protocols::tls::SslDigest;
 use pingora_core::protocols::{
-    ALPN, GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, ProxyDigest, Shutdown, SocketDigest, Ssl,
+    ALPN, GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl,
     Stream, TimingDigest, UniqueID, UniqueIDType,
 };
 use pingora_core::server::ShutdownWatch;
@@ -88,10 +89,19 @@ const H2_IDLE: Duration = Duration::from_secs(600);
 
 #[async_trait]
 impl ServerApp for Front {
-    async fn process_new(self: &Arc<Self>, stream: Stream, shutdown: &ShutdownWatch) -> Option<Stream> {
-        let http = if self.takes_h2c(&stream) { &self.h2c } else { &self.plain };
+    async fn process_new(
+        self: &Arc<Self>,
+        stream: Stream,
+        shutdown: &ShutdownWatch,
+    ) -> Option<Stream> {
+        let http = if self.takes_h2c(&stream) {
+            &self.h2c
+        } else {
+            &self.plain
+        };
         let limit = self.header_timeout.load_full().map(|limit| *limit);
-        http.process_new(Box::new(Connection::new(stream, limit)), shutdown).await
+        http.process_new(Box::new(Connection::new(stream, limit)), shutdown)
+            .await
     }
 
     async fn cleanup(&self) {
@@ -172,7 +182,11 @@ impl Connection {
 }
 
 impl AsyncRead for Connection {
-    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if this.unflushed {
             // Progress goes on at the next poll if the socket is full: the task is woken when it can be written.
@@ -212,11 +226,18 @@ impl AsyncRead for Connection {
 }
 
 fn header_timed_out() -> io::Error {
-    io::Error::new(io::ErrorKind::TimedOut, "request head not complete within limits.header_timeout")
+    io::Error::new(
+        io::ErrorKind::TimedOut,
+        "request head not complete within limits.header_timeout",
+    )
 }
 
 impl AsyncWrite for Connection {
-    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         this.unflushed = true;
         Pin::new(&mut this.stream).poll_write(context, data)

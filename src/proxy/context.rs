@@ -1,6 +1,6 @@
 //! What one request has learned so far.
 
-use std::net::IpAddr;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use pingora_core::{Error, ErrorType};
@@ -19,7 +19,7 @@ use crate::usage::UsageScanner;
 pub struct RequestContext {
     pub(super) started: Instant,
     pub(super) request_id: String,
-    pub(super) client: Option<IpAddr>,
+    pub(super) client: Option<SocketAddr>,
     pub(super) kind: PathKind,
     /// The settings this request began with; a reload does not change them under it.
     pub(super) live: Arc<Live>,
@@ -30,7 +30,7 @@ pub struct RequestContext {
     pub(super) attempt: Option<Attempt>,
     /// Pods that could not be reached.
     pub(super) excluded: Vec<PodSlot>,
-    pub(super) tries: usize,
+    pub(super) tries: u32,
     /// The answer for an error that was found inside a filter that can only return Pingora's error.
     pub(super) error: Option<ErrorAnswer>,
     pub(super) body_length: usize,
@@ -103,7 +103,7 @@ impl RequestContext {
     }
 
     pub(super) fn may_try_again(&self) -> bool {
-        self.tries <= self.live.retry.attempts
+        self.tries as usize <= self.live.retry.attempts
     }
 }
 

@@ -65,23 +65,39 @@ impl Deadline {
 
     fn hear(&self) {
         let elapsed = self.start.elapsed().as_millis();
-        self.heard_ms
-            .store(u64::try_from(elapsed).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.heard_ms.store(
+            u64::try_from(elapsed).unwrap_or(u64::MAX),
+            Ordering::Relaxed,
+        );
     }
 
     fn next(&self) -> Option<(Instant, &'static str)> {
         let heard = self.start + Duration::from_millis(self.heard_ms.load(Ordering::Relaxed));
         let silence = if self.answered.load(Ordering::Relaxed) {
-            self.idle
-                .map(|limit| (heard + limit, "no further data from the engine within timeouts.idle"))
+            self.idle.map(|limit| {
+                (
+                    heard + limit,
+                    "no further data from the engine within timeouts.idle",
+                )
+            })
         } else {
-            self.first_byte
-                .map(|limit| (heard + limit, "no answer from the engine within timeouts.first_byte"))
+            self.first_byte.map(|limit| {
+                (
+                    heard + limit,
+                    "no answer from the engine within timeouts.first_byte",
+                )
+            })
         };
-        let whole = self
-            .request
-            .map(|limit| (self.start + limit, "the request took longer than timeouts.request"));
-        [silence, whole].into_iter().flatten().min_by_key(|(at, _)| *at)
+        let whole = self.request.map(|limit| {
+            (
+                self.start + limit,
+                "the request took longer than timeouts.request",
+            )
+        });
+        [silence, whole]
+            .into_iter()
+            .flatten()
+            .min_by_key(|(at, _)| *at)
     }
 }
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use http::StatusCode;
 
-use crate::request::coding::CodingError;
 use crate::request::BodyError;
+use crate::request::coding::CodingError;
 
 /// What the client is told. The message names what was wrong and the way out, never a prompt or a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +76,10 @@ impl ErrorAnswer {
             header: Some(("x-error-no-model-backends", header_safe(model))),
             ..Self::new(
                 StatusCode::NOT_FOUND,
-                format!("The model `{}` does not exist. GET /v1/models lists those that do.", shown(model)),
+                format!(
+                    "The model `{}` does not exist. GET /v1/models lists those that do.",
+                    shown(model)
+                ),
             )
         }
     }
@@ -123,7 +126,11 @@ impl ErrorAnswer {
     }
 
     pub(super) fn internal() -> Self {
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error of the gateway; its log tells more").and_close()
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "internal error of the gateway; its log tells more",
+        )
+        .and_close()
     }
 
     pub(super) fn body(&self) -> Vec<u8> {
@@ -139,7 +146,10 @@ impl ErrorAnswer {
     }
 
     fn and_close(self) -> Self {
-        Self { close: true, ..self }
+        Self {
+            close: true,
+            ..self
+        }
     }
 
     fn kind(&self) -> &'static str {
@@ -201,7 +211,13 @@ fn header_safe(value: &str) -> String {
     value
         .chars()
         .take(200)
-        .map(|c| if c.is_ascii_graphic() || c == ' ' { c } else { '?' })
+        .map(|c| {
+            if c.is_ascii_graphic() || c == ' ' {
+                c
+            } else {
+                '?'
+            }
+        })
         .collect()
 }
 
@@ -219,7 +235,12 @@ mod tests {
         assert_eq!(body["error"]["code"], "model_not_found");
         assert_eq!(body["error"]["type"], "invalid_request_error");
         assert_eq!(body["error"]["param"], "model");
-        assert!(body["error"]["message"].as_str().unwrap().contains("`nope`"));
+        assert!(
+            body["error"]["message"]
+                .as_str()
+                .unwrap()
+                .contains("`nope`")
+        );
     }
 
     #[test]

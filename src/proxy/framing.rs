@@ -23,7 +23,9 @@ pub(super) fn check(session: &ServerSession, limits: &Limits) -> Result<(), Erro
     let raw = http1.get_headers_raw_bytes();
     check_size(raw.len(), limits)?;
     if has_bare_line_feed(&raw) {
-        return Err(ErrorAnswer::bad_framing("a line of the request head does not end in CR LF"));
+        return Err(ErrorAnswer::bad_framing(
+            "a line of the request head does not end in CR LF",
+        ));
     }
     if header.uri.authority().is_some() {
         return Err(ErrorAnswer::bad_framing(
@@ -98,7 +100,11 @@ mod tests {
 
     #[test]
     fn a_content_length_is_found_by_name_only() {
-        assert!(names_content_length(b"POST / HTTP/1.1\r\nCONTENT-Length: 3\r\n\r\n"));
-        assert!(!names_content_length(b"POST / HTTP/1.1\r\nx-a: content-length: 3\r\n\r\n"));
+        assert!(names_content_length(
+            b"POST / HTTP/1.1\r\nCONTENT-Length: 3\r\n\r\n"
+        ));
+        assert!(!names_content_length(
+            b"POST / HTTP/1.1\r\nx-a: content-length: 3\r\n\r\n"
+        ));
     }
 }

@@ -15,15 +15,27 @@ const FORWARDED_FOR: &str = "x-forwarded-for";
 /// The client's request id if it can stand in a log and a header, else a new one.
 pub(super) fn request_id(headers: &HeaderMap) -> String {
     const LONGEST: usize = 128;
-    let given = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
+    let given = headers
+        .get(REQUEST_ID)
+        .and_then(|value| value.to_str().ok());
     match given {
-        Some(id) if !id.is_empty() && id.len() <= LONGEST && id.bytes().all(|b| b.is_ascii_graphic()) => id.to_owned(),
+        Some(id)
+            if !id.is_empty()
+                && id.len() <= LONGEST
+                && id.bytes().all(|b| b.is_ascii_graphic()) =>
+        {
+            id.to_owned()
+        }
         _ => uuid::Uuid::new_v4().to_string(),
     }
 }
 
 /// What the engine gets beside the client's own headers.
-pub(super) fn to_engine(upstream: &mut RequestHeader, context: &RequestContext, tls: bool) -> Result<()> {
+pub(super) fn to_engine(
+    upstream: &mut RequestHeader,
+    context: &RequestContext,
+    tls: bool,
+) -> Result<()> {
     upstream.remove_header(&EXPECT);
     if context.body_length > 0 {
         upstream.remove_header(&TRANSFER_ENCODING);
@@ -34,7 +46,7 @@ pub(super) fn to_engine(upstream: &mut RequestHeader, context: &RequestContext, 
     }
     upstream.insert_header(REQUEST_ID, &context.request_id)?;
     if let Some(client) = context.client {
-        upstream.insert_header(FORWARDED_FOR, forwarded_for(&upstream.headers, client))?;
+        upstream.insert_header(FORWARDED_FOR, forwarded_for(&upstream.headers, client.ip()))?;
     }
     upstream.insert_header("x-forwarded-proto", if tls { "https" } else { "http" })?;
     if let Some(attempt) = &context.attempt {

@@ -21,7 +21,11 @@ pub(super) enum Intake {
     Forward(Bytes),
 }
 
-pub(super) async fn take(state: &State, session: &mut Session, context: &mut RequestContext) -> Result<Intake> {
+pub(super) async fn take(
+    state: &State,
+    session: &mut Session,
+    context: &mut RequestContext,
+) -> Result<Intake> {
     match admit(state, session, context).await {
         Ok(intake) => Ok(intake),
         Err(Refusal::Connection(error)) => Err(error),
@@ -58,7 +62,11 @@ impl From<ReadError> for Refusal {
     }
 }
 
-async fn admit(state: &State, session: &mut Session, context: &mut RequestContext) -> Result<Intake, Refusal> {
+async fn admit(
+    state: &State,
+    session: &mut Session,
+    context: &mut RequestContext,
+) -> Result<Intake, Refusal> {
     let method = session.req_header().method.clone();
     let path = session.req_header().uri.path().to_owned();
     context.kind = PathKind::classify(&path);
@@ -67,7 +75,9 @@ async fn admit(state: &State, session: &mut Session, context: &mut RequestContex
         return Ok(Intake::Answered);
     }
     // A browser's preflight carries no credentials; the engines answer it.
-    if method != Method::OPTIONS && !auth::is_allowed(&context.live.auth, &session.req_header().headers) {
+    if method != Method::OPTIONS
+        && !auth::is_allowed(&context.live.auth, &session.req_header().headers)
+    {
         return Err(ErrorAnswer::unauthorized().into());
     }
     if local::is_model_list(&method, &path) {
@@ -89,7 +99,11 @@ async fn admit(state: &State, session: &mut Session, context: &mut RequestContex
 }
 
 /// Engines read no compressed bodies, so what is understood here is sent on decoded.
-fn decode(headers: &HeaderMap, body: &Bytes, context: &RequestContext) -> Result<Option<Bytes>, ErrorAnswer> {
+fn decode(
+    headers: &HeaderMap,
+    body: &Bytes,
+    context: &RequestContext,
+) -> Result<Option<Bytes>, ErrorAnswer> {
     let mut names = Vec::new();
     for value in headers.get_all(CONTENT_ENCODING) {
         let value = value
@@ -106,11 +120,18 @@ fn decode(headers: &HeaderMap, body: &Bytes, context: &RequestContext) -> Result
         .map_err(|error| ErrorAnswer::coding(&error, limit))
 }
 
-fn route_by_body(state: &State, headers: &HeaderMap, body: &Bytes, context: &mut RequestContext) -> Result<(), ErrorAnswer> {
+fn route_by_body(
+    state: &State,
+    headers: &HeaderMap,
+    body: &Bytes,
+    context: &mut RequestContext,
+) -> Result<(), ErrorAnswer> {
     let options = ParseOptions {
         include_tools: context.live.router.settings().prefix_cache.include_tools,
     };
-    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let content_type = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
     let request = request::parse(context.kind, content_type, body, &options)?;
     let snapshot = state.fleet.snapshot();
     let Some(model) = snapshot.model(&request.model) else {
@@ -137,7 +158,10 @@ fn hash(request: &InferenceRequest<'_>, context: &RequestContext) -> PrefixBlock
         model: &request.model,
         cache_salt: request.cache_salt.as_deref(),
     };
-    context.live.router.hash(scope, request.prompt.pieces(), &mut blocks);
+    context
+        .live
+        .router
+        .hash(scope, request.prompt.pieces(), &mut blocks);
     blocks
 }
 
@@ -171,7 +195,11 @@ fn route_by_path(
 }
 
 /// The strategy: the request's header, the model's profile, the model's own, the default.
-fn plan(headers: &HeaderMap, model: Option<&str>, context: &RequestContext) -> Result<std::sync::Arc<Plan>, ErrorAnswer> {
+fn plan(
+    headers: &HeaderMap,
+    model: Option<&str>,
+    context: &RequestContext,
+) -> Result<std::sync::Arc<Plan>, ErrorAnswer> {
     let header = |name: &str| {
         headers
             .get(name)

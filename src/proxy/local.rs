@@ -18,11 +18,22 @@ pub(super) fn is_health(method: &Method, path: &str) -> bool {
 }
 
 /// Well as long as one pod can take a request.
-pub(super) async fn health(state: &State, session: &mut Session, context: &mut RequestContext) -> Result<(), Refusal> {
+pub(super) async fn health(
+    state: &State,
+    session: &mut Session,
+    context: &mut RequestContext,
+) -> Result<(), Refusal> {
     if !state.fleet.snapshot().ready() {
         return Err(ErrorAnswer::no_ready_pod(None).into());
     }
-    send(session, context, StatusCode::OK, &[], Bytes::from_static(b"{\"status\":\"ok\"}")).await?;
+    send(
+        session,
+        context,
+        StatusCode::OK,
+        &[],
+        Bytes::from_static(b"{\"status\":\"ok\"}"),
+    )
+    .await?;
     Ok(())
 }
 
@@ -31,7 +42,11 @@ pub(super) fn is_model_list(method: &Method, path: &str) -> bool {
 }
 
 /// What the pods serve, each name once.
-pub(super) async fn models(state: &State, session: &mut Session, context: &mut RequestContext) -> Result<(), Refusal> {
+pub(super) async fn models(
+    state: &State,
+    session: &mut Session,
+    context: &mut RequestContext,
+) -> Result<(), Refusal> {
     let snapshot = state.fleet.snapshot();
     let data: Vec<_> = snapshot
         .model_names()
@@ -41,12 +56,23 @@ pub(super) async fn models(state: &State, session: &mut Session, context: &mut R
         })
         .collect();
     let list = serde_json::json!({"object": "list", "data": data});
-    send(session, context, StatusCode::OK, &[], list.to_string().into()).await?;
+    send(
+        session,
+        context,
+        StatusCode::OK,
+        &[],
+        list.to_string().into(),
+    )
+    .await?;
     Ok(())
 }
 
 /// Answers with an error before the request was sent on.
-pub(super) async fn refuse(session: &mut Session, context: &mut RequestContext, answer: &ErrorAnswer) {
+pub(super) async fn refuse(
+    session: &mut Session,
+    context: &mut RequestContext,
+    answer: &ErrorAnswer,
+) {
     if answer.close {
         session.set_keepalive(None);
     }
@@ -56,7 +82,11 @@ pub(super) async fn refuse(session: &mut Session, context: &mut RequestContext, 
 }
 
 /// Sends an error answer; `false` when the client is gone.
-pub(super) async fn send_error(session: &mut Session, context: &mut RequestContext, answer: &ErrorAnswer) -> bool {
+pub(super) async fn send_error(
+    session: &mut Session,
+    context: &mut RequestContext,
+    answer: &ErrorAnswer,
+) -> bool {
     let mut extra: Vec<(&'static str, String)> = answer.header.clone().into_iter().collect();
     if let Some(wait) = answer.retry_after {
         extra.push(("retry-after", wait.as_secs().to_string()));
@@ -64,10 +94,21 @@ pub(super) async fn send_error(session: &mut Session, context: &mut RequestConte
     if answer.status == StatusCode::UNAUTHORIZED {
         extra.push(("www-authenticate", "Bearer".to_owned()));
     }
-    send(session, context, answer.status, &extra, answer.body().into())
-        .await
-        .inspect_err(|error| log::debug!("request {}: the client left before its error answer: {error}", context.request_id))
-        .is_ok()
+    send(
+        session,
+        context,
+        answer.status,
+        &extra,
+        answer.body().into(),
+    )
+    .await
+    .inspect_err(|error| {
+        log::debug!(
+            "request {}: the client left before its error answer: {error}",
+            context.request_id
+        )
+    })
+    .is_ok()
 }
 
 async fn send(
@@ -86,7 +127,9 @@ async fn send(
     }
     context.answer.status = status.as_u16();
     let is_head = session.req_header().method == Method::HEAD;
-    session.write_response_header(Box::new(response), is_head).await?;
+    session
+        .write_response_header(Box::new(response), is_head)
+        .await?;
     if !is_head {
         context.answer.bytes += body.len() as u64;
         session.write_response_body(Some(body), true).await?;

@@ -22,13 +22,16 @@ pub(super) fn answer_for(error: &Error, context: &mut RequestContext) -> Option<
         return Some(answer);
     }
     if let ErrorType::HTTPStatus(504) = error.etype() {
-        let reason = error.context.as_ref().map_or("the engine took too long", |context| context.as_str());
+        let reason = error
+            .context
+            .as_ref()
+            .map_or("the engine took too long", |context| context.as_str());
         return Some(ErrorAnswer::engine(StatusCode::GATEWAY_TIMEOUT, reason));
     }
     match error.esource() {
         ErrorSource::Downstream => match error.etype() {
             ErrorType::ReadTimedout => Some(ErrorAnswer::body_too_slow()),
-            ErrorType::InvalidHTTPHeader | ErrorType::InvalidChunk => {
+            ErrorType::InvalidHTTPHeader => {
                 Some(ErrorAnswer::bad_framing("the request is not valid HTTP"))
             }
             _ => None,
@@ -40,13 +43,18 @@ pub(super) fn answer_for(error: &Error, context: &mut RequestContext) -> Option<
 
 fn engine_failure(kind: &ErrorType) -> ErrorAnswer {
     let (status, message) = match kind {
-        ErrorType::ConnectTimedout | ErrorType::TLSHandshakeTimedout => {
-            (StatusCode::GATEWAY_TIMEOUT, "no connection to an engine within timeouts.connect")
-        }
-        ErrorType::ReadTimedout | ErrorType::WriteTimedout => {
-            (StatusCode::GATEWAY_TIMEOUT, "the engine did not answer in time")
-        }
-        kind if is_connect(kind) => (StatusCode::BAD_GATEWAY, "no connection to an engine could be made"),
+        ErrorType::ConnectTimedout | ErrorType::TLSHandshakeTimedout => (
+            StatusCode::GATEWAY_TIMEOUT,
+            "no connection to an engine within timeouts.connect",
+        ),
+        ErrorType::ReadTimedout | ErrorType::WriteTimedout => (
+            StatusCode::GATEWAY_TIMEOUT,
+            "the engine did not answer in time",
+        ),
+        kind if is_connect(kind) => (
+            StatusCode::BAD_GATEWAY,
+            "no connection to an engine could be made",
+        ),
         _ => (
             StatusCode::BAD_GATEWAY,
             "the engine ended the connection before it answered, or answered with something that is not HTTP",
@@ -56,13 +64,22 @@ fn engine_failure(kind: &ErrorType) -> ErrorAnswer {
 }
 
 /// Takes the request off the pod's count and writes it down.
-pub(super) fn account(state: &State, session: &Session, error: Option<&Error>, context: &mut RequestContext) {
+pub(super) fn account(
+    state: &State,
+    session: &Session,
+    error: Option<&Error>,
+    context: &mut RequestContext,
+) {
     let attempt = context.attempt.take();
     let ended_by = ended_by(error, context);
     if ended_by == EndedBy::Client && context.answer.status == 0 {
         context.answer.status = CLIENT_CLOSED;
     }
-    let usage = context.answer.usage.take().and_then(|scanner| scanner.finish());
+    let usage = context
+        .answer
+        .usage
+        .take()
+        .and_then(|scanner| scanner.finish());
     if let (Some(attempt), Some(usage)) = (&attempt, usage) {
         attempt.pod.add_output_tokens(usage.completion);
     }
@@ -70,7 +87,9 @@ pub(super) fn account(state: &State, session: &Session, error: Option<&Error>, c
     let model = routing.and_then(|routing| routing.model.as_deref());
     let answer = &context.answer;
     let total = context.started.elapsed();
-    let first_byte = answer.first_byte.map(|at| at.duration_since(context.started));
+    let first_byte = answer
+        .first_byte
+        .map(|at| at.duration_since(context.started));
     state.metrics.model(model).request_ended(&RequestEnd {
         path: context.kind.label(),
         status: answer.status,
@@ -95,8 +114,12 @@ pub(super) fn account(state: &State, session: &Session, error: Option<&Error>, c
         model,
         pod: attempt.as_ref().map(|attempt| attempt.pod.name()),
         strategy: routing.map(|routing| routing.plan.requested()),
-        reason: attempt.as_ref().map(|attempt| attempt.choice.reason.as_str()),
-        matched_blocks: attempt.as_ref().map_or(0, |attempt| attempt.choice.matched_blocks),
+        reason: attempt
+            .as_ref()
+            .map(|attempt| attempt.choice.reason.as_str()),
+        matched_blocks: attempt
+            .as_ref()
+            .map_or(0, |attempt| attempt.choice.matched_blocks),
         total_blocks: routing.map_or(0, |routing| routing.blocks.total_blocks()),
         request_bytes: context.body_length as u64,
         response_bytes: answer.bytes,

@@ -44,7 +44,12 @@ impl Replay {
 }
 
 /// Wraps the session's downstream so that `body` is what goes upstream, on every try.
-pub(super) fn wrap(session: &mut Session, body: Bytes, replay: &Arc<Replay>, deadline: Arc<Deadline>) {
+pub(super) fn wrap(
+    session: &mut Session,
+    body: Bytes,
+    replay: &Arc<Replay>,
+    deadline: Arc<Deadline>,
+) {
     let placeholder = Box::new(ServerSession::Custom(Box::new(())));
     let inner = std::mem::replace(&mut session.downstream_session, placeholder);
     *replay.body.lock() = (!body.is_empty()).then_some(body);
@@ -149,11 +154,19 @@ impl CustomSession for ReplaySession {
         self.inner_mut().req_header_mut()
     }
 
-    async fn write_response_header(&mut self, response: Box<ResponseHeader>, _end: bool) -> Result<()> {
+    async fn write_response_header(
+        &mut self,
+        response: Box<ResponseHeader>,
+        _end: bool,
+    ) -> Result<()> {
         self.inner_mut().write_response_header(response).await
     }
 
-    async fn write_response_header_ref(&mut self, response: &ResponseHeader, _end: bool) -> Result<()> {
+    async fn write_response_header_ref(
+        &mut self,
+        response: &ResponseHeader,
+        _end: bool,
+    ) -> Result<()> {
         self.inner_mut().write_response_header_ref(response).await
     }
 
@@ -243,7 +256,8 @@ impl CustomSession for ReplaySession {
 
     fn take_custom_message_reader(
         &mut self,
-    ) -> Option<Box<dyn futures::Stream<Item = Result<Bytes>> + Unpin + Send + Sync + 'static>> {
+    ) -> Option<Box<dyn futures::Stream<Item = Result<Bytes>> + Unpin + Send + Sync + 'static>>
+    {
         None
     }
 
@@ -258,7 +272,10 @@ impl CustomSession for ReplaySession {
         None
     }
 
-    fn restore_custom_message_writer(&mut self, _writer: Box<dyn CustomMessageWrite>) -> Result<()> {
+    fn restore_custom_message_writer(
+        &mut self,
+        _writer: Box<dyn CustomMessageWrite>,
+    ) -> Result<()> {
         Ok(())
     }
 }

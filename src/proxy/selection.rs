@@ -41,7 +41,11 @@ pub(super) fn next_peer(state: &State, context: &mut RequestContext) -> Result<B
         let peer = match pod.peer() {
             Ok(peer) => peer,
             Err(error) => {
-                log::debug!("request {}: pod {} is passed over: {error}", context.request_id, pod.name());
+                log::debug!(
+                    "request {}: pod {} is passed over: {error}",
+                    context.request_id,
+                    pod.name()
+                );
                 context.excluded.push(choice.slot);
                 continue;
             }
@@ -77,7 +81,11 @@ pub(super) fn connect_failed(state: &State, context: &mut RequestContext, reason
         return false;
     };
     let pod = &attempt.pod;
-    log::debug!("request {}: no connection to pod {}: {reason}", context.request_id, pod.name());
+    log::debug!(
+        "request {}: no connection to pod {}: {reason}",
+        context.request_id,
+        pod.name()
+    );
     state.metrics.pod(pod.name()).connect_failed();
     pod.connect_failed(&state.fleet, reason);
     context.excluded.push(pod.slot());
@@ -86,7 +94,10 @@ pub(super) fn connect_failed(state: &State, context: &mut RequestContext, reason
 
 fn has_candidates(state: &State, context: &RequestContext) -> bool {
     let snapshot = state.fleet.snapshot();
-    let pods = context.routing.as_ref().and_then(|routing| pods_of(&snapshot, routing));
+    let pods = context
+        .routing
+        .as_ref()
+        .and_then(|routing| pods_of(&snapshot, routing));
     pods.is_some_and(|pods| pods.has_others(&context.excluded))
 }
 
@@ -111,7 +122,10 @@ fn choose(
     let started = Instant::now();
     let chosen = WORK.with_borrow_mut(|(views, scratch)| {
         pods.views(&context.excluded, views);
-        context.live.router.route(&routing.plan, &request, views, scratch)
+        context
+            .live
+            .router
+            .route(&routing.plan, &request, views, scratch)
     });
     let took = started.elapsed();
     state.metrics.routing_took(took);
@@ -124,7 +138,9 @@ fn choose(
             gate_fired: choice.gate_fired,
             took,
         }),
-        Err(_) if routing.plan.needs_prefix() => metrics.prefix_routing_failed("no_target_pod", took),
+        Err(_) if routing.plan.needs_prefix() => {
+            metrics.prefix_routing_failed("no_target_pod", took)
+        }
         Err(_) => {}
     }
     chosen
@@ -132,7 +148,10 @@ fn choose(
 
 fn nobody_left(routing: &Routing, context: &RequestContext) -> ErrorAnswer {
     if context.tries > 0 {
-        return ErrorAnswer::engine(StatusCode::BAD_GATEWAY, "no connection to an engine could be made");
+        return ErrorAnswer::engine(
+            StatusCode::BAD_GATEWAY,
+            "no connection to an engine could be made",
+        );
     }
     ErrorAnswer::no_ready_pod(routing.model.as_deref())
 }

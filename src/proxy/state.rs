@@ -13,6 +13,9 @@ use crate::metrics::{Metrics, PodState, ScrapeState};
 use crate::routing::{Overrides, Plan, Router, StrategyError};
 use crate::telemetry::AccessLog;
 
+/// How long a slow reader of the access log may delay the end.
+const LOG_PATIENCE: Duration = Duration::from_secs(1);
+
 pub struct State {
     pub fleet: Arc<Fleet>,
     pub metrics: Arc<Metrics>,
@@ -37,7 +40,12 @@ pub struct Live {
 }
 
 impl State {
-    pub fn new(live: Live, fleet: Arc<Fleet>, metrics: Arc<Metrics>, access: Option<AccessLog>) -> Self {
+    pub fn new(
+        live: Live,
+        fleet: Arc<Fleet>,
+        metrics: Arc<Metrics>,
+        access: Option<AccessLog>,
+    ) -> Self {
         let header_timeout = Arc::new(ArcSwapOption::from_pointee(live.limits.header_timeout));
         Self {
             fleet,
@@ -76,7 +84,7 @@ impl State {
     /// Waits a moment for the log's last lines to be written.
     pub fn flush_logs(&self) {
         if let Some(access) = &self.access {
-            access.flush();
+            access.close(LOG_PATIENCE);
         }
     }
 
@@ -170,7 +178,8 @@ impl Live {
             .or_else(|| configured.and_then(|model| model.strategy.as_deref()))
             .unwrap_or(&self.default_strategy);
         let overrides = Overrides {
-            standard_deviation_factor: profile.and_then(|profile| profile.standard_deviation_factor),
+            standard_deviation_factor: profile
+                .and_then(|profile| profile.standard_deviation_factor),
         };
         self.router.plan(strategy, &overrides)
     }

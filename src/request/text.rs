@@ -1,0 +1,153 @@
+//! JSON values to the text they contribute to a prompt.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use memchr::memchr;
+use serde::de::{DeserializeSeed, Visitor};
+use serde_json::value::RawValue;
+
+use super::prompt::Prompt;
+
+/// The text of a JSON string; `None` for any other value. Borrowed unless it has escapes.
+pub(super) fn string(raw: &str) -> Option<Cow<'_, str>> {
+    let inner = raw.strip_prefix('"')?.strip_suffix('"')?;
+    if memchr(b'\\', inner.as_bytes()).is_none() {
+        return Some(Cow::Borrowed(inner));
+    }
+    let unescaped = serde_json::from_str(raw).unwrap_or_else(|_| unescape_lossy(inner));
+    Some(Cow::Owned(unescaped))
+}
+
+/// The content of a message. A string and an array of text parts with the same text give the same; parts that are not
+/// text stand as a hash of their bytes; anything else stands as it was sent.
+pub(super) fn push_content<'a>(raw: &'a str, prompt: &mut Prompt<'a>) {
+    if let Some(text) = string(raw) {
+        prompt.push_text(text);
+        return;
+    }
+    let parts = if raw.starts_with('[') {
+        serde_json::from_str::<Vec<&'a RawValue>>(raw).ok()
+    } else {
+        None
+    };
+    let Some(parts) = parts else {
+        prompt.push(raw.as_bytes());
+        return;
+    };
+    for (at, part) in parts.into_iter().enumerate() {
+        if at > 0 {
+            prompt.push(&b" "[..]);
+        }
+        match part_text(part.get()) {
+            Some(text) => prompt.push_text(text),
+            None => prompt.push_hash(part.get().as_bytes()),
+        }
+    }
+}
+
+/// A prompt that is a string, a list of strings, or token ids. Ids stand as they were sent.
+pub(super) fn push_prompt<'a>(raw: &'a str, prompt: &mut Prompt<'a>) {
+    if let Some(text) = string(raw) {
+        prompt.push_text(text);
+        return;
+    }
+    let texts = serde_json::from_str::<Vec<&'a RawValue>>(raw)
+        .ok()
+        .and_then(|items| {
+            items
+                .into_iter()
+                .map(|item| string(item.get()))
+                .collect::<Option<Vec<_>>>()
+        });
+    let Some(texts) = texts else {
+        prompt.push(raw.as_bytes());
+        return;
+    };
+    for (at, text) in texts.into_iter().enumerate() {
+        if at > 0 {
+            prompt.push(&b" "[..]);
+        }
+        prompt.push_text(text);
+    }
+}
+
+/// Adds a further field's text, after a blank if there is text before it; an empty one leaves no trace.
+pub(super) fn push_field<'a>(prompt: &mut Prompt<'a>, field: Prompt<'a>) {
+    if field.is_empty() {
+        return;
+    }
+    if !prompt.is_empty() {
+        prompt.push(&b" "[..]);
+    }
+    prompt.append(field);
+}
+
+/// `true` for the one key that is looked for.
+pub(super) struct IsKey(pub(super) &'static str);
+
+impl<'de> DeserializeSeed<'de> for IsKey {
+    type Value = bool;
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for IsKey {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_str<E>(self, key: &str) -> Result<bool, E> {
+        Ok(key == self.0)
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct Part<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Option<&'a RawValue>,
+    #[serde(borrow)]
+    text: Option<&'a RawValue>,
+}
+
+fn part_text(raw: &str) -> Option<Cow<'_, str>> {
+    if let Some(text) = string(raw) {
+        return Some(text);
+    }
+    let part: Part<'_> = serde_json::from_str(raw).ok()?;
+    match string(part.kind?.get())?.as_ref() {
+        "text" | "input_text" | "output_text" => string(part.text?.get()),
+        _ => None,
+    }
+}
+
+/// For strings that are no Unicode: half a surrogate pair stands as U+FFFD. Never fails, since only skipped-over JSON comes here.
+fn unescape_lossy(inner: &str) -> String {
+    let mut units: Vec<u16> = Vec::with_capacity(inner.len());
+    let mut chars = inner.chars();
+    while let Some(char) = chars.next() {
+        if char != '\\' {
+            units.extend_from_slice(char.encode_utf16(&mut [0; 2]));
+            continue;
+        }
+        let unit = match chars.next() {
+            Some('u') => {
+                let digits: String = chars.by_ref().take(4).collect();
+                u16::from_str_radix(&digits, 16).unwrap_or(0xFFFD)
+            }
+            Some('n') => u16::from(b'\n'),
+            Some('t') => u16::from(b'\t'),
+            Some('r') => u16::from(b'\r'),
+            Some('b') => 8,
+            Some('f') => 12,
+            Some(other) => other as u16,
+            None => break,
+        };
+        units.push(unit);
+    }
+    String::from_utf16_lossy(&units)
+}
