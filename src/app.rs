@@ -74,6 +74,19 @@ pub fn serve(config: &Config, source: Source, upgrade: bool) -> Result<()> {
     Ok(())
 }
 
+/// Says what a configuration that holds amounts to.
+#[expect(clippy::print_stdout, reason = "the answer of a command line tool")]
+pub fn report_check(config: &Config) {
+    for note in &config.notes {
+        println!("note: {note}");
+    }
+    println!(
+        "the configuration is good: {} pods, strategy {}",
+        config.pods.len(),
+        config.routing.strategy
+    );
+}
+
 /// Slots of the prefix index: room for a fleet that changes while removed pods still end their requests.
 fn pod_capacity(config: &Config) -> usize {
     (config.pods.len() * 2).next_multiple_of(64)

@@ -19,5 +19,6 @@ pub mod metrics;
 pub mod proxy;
 pub mod request;
 pub mod routing;
+pub mod sim;
 pub mod telemetry;
 pub mod usage;

@@ -5,7 +5,6 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use warmgate::app::{self, Source};
-use warmgate::demo;
 use warmgate::sim;
 
 /// Exit status for a configuration that does not hold.
@@ -34,8 +33,6 @@ enum Command {
         #[command(flatten)]
         source: SourceArguments,
     },
-    /// Show prefix-cache routing at work on simulated engines, beside random routing.
-    Demo(demo::Options),
     /// Run one simulated engine.
     Sim(sim::Arguments),
 }
@@ -80,12 +77,14 @@ fn main() -> ExitCode {
                 Err(problems) => return bad_config(&problems),
             }
         }
+        Command::Sim(arguments) => sim::run(&arguments),
         Command::Check { source } => match Source::from(source).load() {
-            Ok(config) => app::report_check(&config),
+            Ok(config) => {
+                app::report_check(&config);
+                Ok(())
+            }
             Err(problems) => return bad_config(&problems),
         },
-        Command::Demo(options) => demo::run(&options),
-        Command::Sim(arguments) => sim::run(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -55,16 +55,21 @@ pub fn parse<'a>(
             cache_salt: None,
         });
     }
-    if matches!(
-        media_type.as_str(),
-        "multipart/form-data" | "application/x-www-form-urlencoded"
-    ) {
-        return Err(BodyError::ContentType {
-            given: media_type,
-            expected: "application/json",
-        });
+    // A form on a path that takes JSON is told so. But many a client (curl for one) sends JSON under a form's name.
+    match body::parse(kind, body, options) {
+        Err(BodyError::NotJson(_))
+            if matches!(
+                media_type.as_str(),
+                "multipart/form-data" | "application/x-www-form-urlencoded"
+            ) =>
+        {
+            Err(BodyError::ContentType {
+                given: media_type,
+                expected: "application/json",
+            })
+        }
+        parsed => parsed,
     }
-    body::parse(kind, body, options)
 }
 
 /// The model that a JSON body of unknown form names.

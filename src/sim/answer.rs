@@ -1,0 +1,164 @@
+//! The shapes of the engines' answers.
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use crate::request::PathKind;
+
+/// Counts of one request.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Counts {
+    pub(super) prompt: usize,
+    pub(super) cached: usize,
+    pub(super) output: usize,
+}
+
+/// The words of an answer, one a token.
+pub(super) const WORD: &str = "word ";
+
+pub(super) fn whole(kind: PathKind, model: &str, counts: Counts) -> Value {
+    let text = WORD.repeat(counts.output);
+    match kind {
+        PathKind::ChatCompletions => json!({
+            "id": "chatcmpl-sim", "object": "chat.completion", "created": 0, "model": model,
+            "choices": [{"index": 0, "finish_reason": "length", "message": {"role": "assistant", "content": text}}],
+            "usage": usage(counts),
+        }),
+        PathKind::Completions => json!({
+            "id": "cmpl-sim", "object": "text_completion", "created": 0, "model": model,
+            "choices": [{"index": 0, "finish_reason": "length", "text": text}],
+            "usage": usage(counts),
+        }),
+        PathKind::Responses => json!({
+            "id": "resp-sim", "object": "response", "created_at": 0, "model": model, "status": "completed",
+            "output": [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}],
+            "usage": responses_usage(counts),
+        }),
+        PathKind::Messages => json!({
+            "id": "msg-sim", "type": "message", "role": "assistant", "model": model, "stop_reason": "max_tokens",
+            "content": [{"type": "text", "text": text}],
+            "usage": messages_usage(counts),
+        }),
+        PathKind::CountTokens => json!({"input_tokens": counts.prompt}),
+        PathKind::Embeddings => json!({
+            "object": "list", "model": model, "data": [{"object": "embedding", "index": 0, "embedding": [0.5, -0.5]}],
+            "usage": {"prompt_tokens": counts.prompt, "total_tokens": counts.prompt},
+        }),
+        PathKind::Tokenize => {
+            json!({"count": counts.prompt, "max_model_len": 1 << 20, "tokens": (0..counts.prompt).collect::<Vec<_>>()})
+        }
+        PathKind::Detokenize => json!({"prompt": ""}),
+        PathKind::AudioTranscriptions | PathKind::AudioTranslations => json!({"text": "sound"}),
+        _ => {
+            json!({"object": "list", "model": model, "data": [{"index": 0, "score": 0.5}], "results": [{"index": 0, "relevance_score": 0.5}]})
+        }
+    }
+}
+
+/// The events of a stream: before the tokens, for each token, after them.
+pub(super) struct Events {
+    kind: PathKind,
+    model: String,
+    include_usage: bool,
+}
+
+impl Events {
+    /// `None` for what cannot be streamed.
+    pub(super) fn new(kind: PathKind, model: &str, include_usage: bool) -> Option<Self> {
+        kind.fills_cache().then(|| Self {
+            kind,
+            model: model.to_owned(),
+            include_usage,
+        })
+    }
+
+    pub(super) fn start(&self, counts: Counts) -> Option<Bytes> {
+        match self.kind {
+            PathKind::Messages => Some(named(
+                "message_start",
+                &json!({"type": "message_start", "message": {"id": "msg-sim", "type": "message", "role": "assistant", "model": self.model, "content": [], "usage": messages_usage(Counts { output: 0, ..counts })}}),
+            )),
+            PathKind::Responses => Some(named(
+                "response.created",
+                &json!({"type": "response.created", "response": {"id": "resp-sim", "object": "response", "status": "in_progress"}}),
+            )),
+            _ => None,
+        }
+    }
+
+    pub(super) fn token(&self) -> Bytes {
+        match self.kind {
+            PathKind::Completions => data(&json!({
+                "id": "cmpl-sim", "object": "text_completion", "created": 0, "model": self.model,
+                "choices": [{"index": 0, "text": WORD, "finish_reason": null}],
+            })),
+            PathKind::Messages => named(
+                "content_block_delta",
+                &json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": WORD}}),
+            ),
+            PathKind::Responses => named(
+                "response.output_text.delta",
+                &json!({"type": "response.output_text.delta", "output_index": 0, "delta": WORD}),
+            ),
+            _ => data(&json!({
+                "id": "chatcmpl-sim", "object": "chat.completion.chunk", "created": 0, "model": self.model,
+                "choices": [{"index": 0, "delta": {"content": WORD}, "finish_reason": null}],
+            })),
+        }
+    }
+
+    pub(super) fn end(&self, counts: Counts) -> Vec<Bytes> {
+        match self.kind {
+            PathKind::Messages => vec![
+                named(
+                    "message_delta",
+                    &json!({"type": "message_delta", "delta": {"stop_reason": "max_tokens"}, "usage": {"output_tokens": counts.output}}),
+                ),
+                named("message_stop", &json!({"type": "message_stop"})),
+            ],
+            PathKind::Responses => vec![named(
+                "response.completed",
+                &json!({"type": "response.completed", "response": whole(self.kind, &self.model, counts)}),
+            )],
+            _ => {
+                let usage = self.include_usage.then(|| {
+                    data(&json!({"id": "sim", "object": "chat.completion.chunk", "created": 0, "model": self.model, "choices": [], "usage": usage(counts)}))
+                });
+                usage
+                    .into_iter()
+                    .chain([Bytes::from_static(b"data: [DONE]\n\n")])
+                    .collect()
+            }
+        }
+    }
+}
+
+pub(super) fn error(message: &str, code: &str) -> Value {
+    json!({"error": {"message": message, "type": "invalid_request_error", "param": null, "code": code}})
+}
+
+fn data(value: &Value) -> Bytes {
+    format!("data: {value}\n\n").into()
+}
+
+fn named(event: &str, value: &Value) -> Bytes {
+    format!("event: {event}\ndata: {value}\n\n").into()
+}
+
+fn usage(counts: Counts) -> Value {
+    json!({
+        "prompt_tokens": counts.prompt, "completion_tokens": counts.output, "total_tokens": counts.prompt + counts.output,
+        "prompt_tokens_details": {"cached_tokens": counts.cached},
+    })
+}
+
+fn responses_usage(counts: Counts) -> Value {
+    json!({
+        "input_tokens": counts.prompt, "output_tokens": counts.output, "total_tokens": counts.prompt + counts.output,
+        "input_tokens_details": {"cached_tokens": counts.cached},
+    })
+}
+
+fn messages_usage(counts: Counts) -> Value {
+    json!({"input_tokens": counts.prompt - counts.cached, "cache_read_input_tokens": counts.cached, "output_tokens": counts.output})
+}
