@@ -36,7 +36,7 @@ pub struct AccessLine<'a> {
     pub method: &'a str,
     /// A query, which may hold a key, is left out.
     pub path: &'a str,
-    /// 0: none was sent.
+    /// 0: there was none.
     pub status: u16,
     pub model: Option<&'a str>,
     pub pod: Option<&'a str>,
