@@ -12,4 +12,4 @@ mod logger;
 mod timestamp;
 
 pub use self::access::{AccessLine, AccessLog};
-pub use self::logger::{set_level, start};
+pub use self::logger::start;

@@ -42,10 +42,6 @@ pub struct UsageScanner {
 }
 
 impl UsageScanner {
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     pub fn feed(&mut self, chunk: &[u8]) {
         if chunk.is_empty() {
             return;

@@ -50,7 +50,7 @@ pub struct ModelMetrics {
 pub struct RequestEnd {
     /// Kind of the path, such as `chat_completions`.
     pub path: &'static str,
-    /// 0: none was sent.
+    /// 0: there was none.
     pub status: u16,
     pub ended_by: EndedBy,
     pub duration: Duration,
@@ -83,7 +83,7 @@ impl ModelFamilies {
             requests: super::counters(
                 registry,
                 "warmgate_requests_total",
-                "Requests that have ended, by the status sent (0: none was sent).",
+                "Requests that have ended, by the status of the answer (499: the client left before it began).",
                 &["model", "path", "status"],
             )?,
             ended: super::counters(

@@ -10,7 +10,7 @@ mod tests;
 
 use std::cell::RefCell;
 use std::io::Write;
-use std::net::SocketAddr;
+use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
 use super::escape::{MAX_VALUE, push_number, push_padded, push_quoted, push_word};
@@ -23,6 +23,8 @@ use self::writer::Writer;
 
 /// What may wait for a slow reader of stdout; some tens of thousands of lines.
 const MAX_WAITING: usize = 8 << 20;
+/// A process that ends does not wait longer for a reader that is stuck.
+const FLUSH_PATIENCE: Duration = Duration::from_secs(2);
 
 /// All that is told of one request. Strings may come from the client: they are cut and escaped.
 #[derive(Clone, Copy, Debug)]
@@ -30,11 +32,11 @@ pub struct AccessLine<'a> {
     /// When the request arrived.
     pub time: SystemTime,
     pub request_id: &'a str,
-    pub client: Option<SocketAddr>,
+    pub client: Option<IpAddr>,
     pub method: &'a str,
     /// A query, which may hold a key, is left out.
     pub path: &'a str,
-    /// 0: none was sent.
+    /// 0: there was none.
     pub status: u16,
     pub model: Option<&'a str>,
     pub pod: Option<&'a str>,
@@ -53,7 +55,7 @@ pub struct AccessLine<'a> {
 }
 
 /// Where access lines go. Lines still waiting when it is dropped are written by its thread, if
-/// the process lives that long; [`AccessLog::close`] waits for them.
+/// the process lives that long; [`AccessLog::flush`] waits for them.
 #[derive(Debug)]
 pub struct AccessLog {
     format: LogFormat,
@@ -94,9 +96,9 @@ impl AccessLog {
         self.writer.dropped()
     }
 
-    /// Writes what waits and ends; false: not done within `patience`.
-    pub fn close(&self, patience: Duration) -> bool {
-        self.writer.close(patience)
+    /// Waits until what was handed over before is written, for a moment at most; false: it is not.
+    pub fn flush(&self) -> bool {
+        self.writer.flush(FLUSH_PATIENCE)
     }
 }
 
@@ -203,7 +205,7 @@ impl Line<'_> {
         push_padded(self.out, micros % 1000, 3);
     }
 
-    fn address(&mut self, key: &'static str, value: Option<SocketAddr>) {
+    fn address(&mut self, key: &'static str, value: Option<IpAddr>) {
         self.key(key);
         let Some(value) = value else {
             return self.nothing();

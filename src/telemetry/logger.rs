@@ -37,7 +37,7 @@ pub fn start(settings: &crate::config::Log) -> Result<(), SetLoggerError> {
     Ok(())
 }
 
-pub fn set_level(level: LevelFilter) {
+fn set_level(level: LevelFilter) {
     for logger in [&TEXT, &JSON] {
         logger.level.store(level as usize, Ordering::Relaxed);
     }

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::{HEAD, TAIL, Usage, UsageScanner};
 
 fn scan<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Option<Usage> {
-    let mut scanner = UsageScanner::new();
+    let mut scanner = UsageScanner::default();
     for chunk in chunks {
         scanner.feed(chunk);
     }
@@ -165,7 +165,7 @@ fn the_last_of_many_counts_is_the_one() {
 
 #[test]
 fn an_endless_event_costs_no_memory() {
-    let mut scanner = UsageScanner::new();
+    let mut scanner = UsageScanner::default();
     scanner.feed(b"data: {\"choices\":[{\"delta\":{\"content\":\"");
     let chunk = vec![b'a'; 1 << 20];
     for _ in 0..64 {

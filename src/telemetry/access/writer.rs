@@ -22,17 +22,18 @@ struct Shared {
     waiting: Mutex<Waiting>,
     /// Something waits, or no more will come.
     work: Condvar,
-    /// The thread has ended.
-    ended: Condvar,
+    /// What was taken is written, or lost.
+    done: Condvar,
     dropped: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct Waiting {
     bytes: Vec<u8>,
-    lines: u64,
+    /// Lines ever handed over, and those of them that are dealt with.
+    handed_over: u64,
+    done: u64,
     closed: bool,
-    ended: bool,
 }
 
 impl Writer {
@@ -52,14 +53,14 @@ impl Writer {
 
     pub(super) fn hand_over(&self, line: &[u8]) {
         let mut waiting = self.shared.waiting.lock();
-        if waiting.closed || waiting.bytes.len() + line.len() > self.max_waiting {
+        if waiting.bytes.len() + line.len() > self.max_waiting {
             drop(waiting);
             self.shared.dropped.fetch_add(1, Ordering::Relaxed);
             return;
         }
         let idle = waiting.bytes.is_empty();
         waiting.bytes.extend_from_slice(line);
-        waiting.lines += 1;
+        waiting.handed_over += 1;
         drop(waiting);
         if idle {
             self.shared.work.notify_one();
@@ -70,19 +71,18 @@ impl Writer {
         self.shared.dropped.load(Ordering::Relaxed)
     }
 
-    pub(super) fn close(&self, patience: Duration) -> bool {
+    pub(super) fn flush(&self, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
         let mut waiting = self.shared.waiting.lock();
-        waiting.closed = true;
-        self.shared.work.notify_one();
-        while !waiting.ended {
+        let all = waiting.handed_over;
+        while waiting.done < all {
             if self
                 .shared
-                .ended
+                .done
                 .wait_until(&mut waiting, deadline)
                 .timed_out()
             {
-                return waiting.ended;
+                return waiting.done >= all;
             }
         }
         true
@@ -100,17 +100,17 @@ impl Shared {
     fn run(&self, mut output: impl Write) {
         let mut taken = Vec::new();
         let mut reported = false;
+        let mut waiting = self.waiting.lock();
         loop {
-            taken.clear();
-            let mut waiting = self.waiting.lock();
             while waiting.bytes.is_empty() && !waiting.closed {
                 self.work.wait(&mut waiting);
             }
             if waiting.bytes.is_empty() {
-                break;
+                return;
             }
             std::mem::swap(&mut waiting.bytes, &mut taken);
-            let lines = std::mem::take(&mut waiting.lines);
+            let upto = waiting.handed_over;
+            let lines = upto - waiting.done;
             drop(waiting);
 
             if let Err(error) = output.write_all(&taken).and_then(|()| output.flush()) {
@@ -120,8 +120,10 @@ impl Shared {
                     reported = true;
                 }
             }
+            taken.clear();
+            waiting = self.waiting.lock();
+            waiting.done = upto;
+            self.done.notify_all();
         }
-        self.waiting.lock().ended = true;
-        self.ended.notify_all();
     }
 }
