@@ -74,7 +74,7 @@ impl ProxyHttp for Gateway {
         context.client = session
             .client_addr()
             .and_then(|address| address.as_inet())
-            .copied();
+            .map(|address| address.ip());
         let downstream = &mut session.downstream_session;
         downstream.set_pipelining_enabled(true);
         downstream.set_write_timeout(context.live.timeouts.client_write);

@@ -1,6 +1,6 @@
 //! What one request has learned so far.
 
-use std::net::SocketAddr;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use pingora_core::{Error, ErrorType};
@@ -19,7 +19,7 @@ use crate::usage::UsageScanner;
 pub struct RequestContext {
     pub(super) started: Instant,
     pub(super) request_id: String,
-    pub(super) client: Option<SocketAddr>,
+    pub(super) client: Option<IpAddr>,
     pub(super) kind: PathKind,
     /// The settings this request began with; a reload does not change them under it.
     pub(super) live: Arc<Live>,

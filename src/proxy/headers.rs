@@ -46,7 +46,7 @@ pub(super) fn to_engine(
     }
     upstream.insert_header(REQUEST_ID, &context.request_id)?;
     if let Some(client) = context.client {
-        upstream.insert_header(FORWARDED_FOR, forwarded_for(&upstream.headers, client.ip()))?;
+        upstream.insert_header(FORWARDED_FOR, forwarded_for(&upstream.headers, client))?;
     }
     upstream.insert_header("x-forwarded-proto", if tls { "https" } else { "http" })?;
     if let Some(attempt) = &context.attempt {

@@ -13,9 +13,6 @@ use crate::metrics::{Metrics, PodState, ScrapeState};
 use crate::routing::{Overrides, Plan, Router, StrategyError};
 use crate::telemetry::AccessLog;
 
-/// How long a slow reader of the access log may delay the end.
-const LOG_PATIENCE: Duration = Duration::from_secs(1);
-
 pub struct State {
     pub fleet: Arc<Fleet>,
     pub metrics: Arc<Metrics>,
@@ -84,7 +81,9 @@ impl State {
     /// Waits a moment for the log's last lines to be written.
     pub fn flush_logs(&self) {
         if let Some(access) = &self.access {
-            access.close(LOG_PATIENCE);
+            if !access.flush() {
+                log::warn!("the access log's reader is too slow: its last lines are lost");
+            }
         }
     }
 
