@@ -445,6 +445,8 @@ fn stream_answer(
                 sleep(first).await;
             }
             if die_after.is_some_and(|after| sent >= after) {
+                // While the body waits, what came before is written out.
+                tokio::task::yield_now().await;
                 end(&mut entry, Ended::Killed);
                 if reset {
                     switch.reset();

@@ -82,7 +82,7 @@ async fn a_script_is_sent_byte_for_byte() {
     };
     let stream = exchange(&engine, &post(&chat(true), &fault)).await;
     assert!(
-        stream.ends_with("a\r\ndata:x\r\n\r\n\r\n4\r\ntail\r\n0\r\n\r\n"),
+        stream.ends_with("A\r\ndata:x\r\n\r\n\r\n4\r\ntail\r\n0\r\n\r\n"),
         "{stream:?}"
     );
 }

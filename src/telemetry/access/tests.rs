@@ -34,7 +34,7 @@ fn line<'a>() -> AccessLine<'a> {
             cached: 96,
         }),
         first_byte: Some(Duration::from_micros(12_345)),
-        total: Duration::from_millis(1010),
+        total: Duration::from_micros(1_010_125),
         tries: 1,
         ended_by: EndedBy::Ok,
     }
@@ -72,7 +72,7 @@ fn a_line_tells_all_there_is_to_tell() {
          path=/v1/chat/completions status=200 model=m-a pod=10.0.0.1:8000 \
          strategy=prefix-cache:5,load-balance:4 reason=prefix_match matched_blocks=3 \
          total_blocks=10 request_bytes=1500 response_bytes=900 prompt_tokens=400 \
-         completion_tokens=20 cached_tokens=96 first_byte_ms=12.345 total_ms=1010.000 tries=1 \
+         completion_tokens=20 cached_tokens=96 first_byte_ms=12.345 total_ms=1010.125 tries=1 \
          ended_by=ok\n",
     );
     assert_eq!(
@@ -80,7 +80,7 @@ fn a_line_tells_all_there_is_to_tell() {
         "time=1970-01-01T00:00:00.000Z request_id=req-1 client=- method=POST \
          path=/v1/chat/completions status=0 model=- pod=- strategy=- reason=- matched_blocks=0 \
          total_blocks=0 request_bytes=1500 response_bytes=900 prompt_tokens=- \
-         completion_tokens=- cached_tokens=- first_byte_ms=- total_ms=1010.000 tries=0 \
+         completion_tokens=- cached_tokens=- first_byte_ms=- total_ms=1010.125 tries=0 \
          ended_by=client\n",
     );
 }
@@ -95,7 +95,7 @@ fn a_json_line_has_the_same_keys_whatever_is_known() {
         "reason": "prefix_match", "matched_blocks": 3, "total_blocks": 10,
         "request_bytes": 1500, "response_bytes": 900, "prompt_tokens": 400,
         "completion_tokens": 20, "cached_tokens": 96, "first_byte_ms": 12.345,
-        "total_ms": 1010.0, "tries": 1, "ended_by": "ok",
+        "total_ms": 1010.125, "tries": 1, "ended_by": "ok",
     });
     assert_eq!(full, expected);
     let bare: Value = serde_json::from_str(&format(&bare(), LogFormat::Json)).unwrap();

@@ -12,52 +12,67 @@ use super::PATIENCE;
 
 /// An answer, read to its end.
 #[derive(Debug)]
-pub struct Answer {
-    pub status: u16,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
     /// Names in lower case.
-    pub headers: Vec<(String, String)>,
-    pub body: Vec<u8>,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
     /// The end was as the framing says; `false` for an answer that broke off.
-    pub complete: bool,
+    pub(crate) complete: bool,
 }
 
 impl Answer {
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut values = self.headers.iter().filter(|(given, _)| given == name);
         values.next().map(|(_, value)| value.as_str())
     }
 
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    pub fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error} in {}", self.text()))
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|error| panic!("{error} in {}", self.text()))
     }
 
-    pub fn error_code(&self) -> Value {
+    pub(crate) fn error_code(&self) -> Value {
         self.json()["error"]["code"].clone()
     }
 
-    pub fn pod(&self) -> &str {
+    pub(crate) fn pod(&self) -> &str {
         self.header("target-pod").expect("the answer names its pod")
     }
 }
 
-pub async fn get(address: SocketAddr, path: &str) -> std::io::Result<Answer> {
+pub(crate) async fn get(address: SocketAddr, path: &str) -> std::io::Result<Answer> {
     request(address, "GET", path, &[], b"").await
 }
 
-pub async fn post(address: SocketAddr, path: &str, content_type: &str, body: impl AsRef<[u8]>) -> std::io::Result<Answer> {
-    request(address, "POST", path, &[("content-type", content_type)], body.as_ref()).await
+pub(crate) async fn post(
+    address: SocketAddr,
+    path: &str,
+    content_type: &str,
+    body: impl AsRef<[u8]>,
+) -> std::io::Result<Answer> {
+    request(
+        address,
+        "POST",
+        path,
+        &[("content-type", content_type)],
+        body.as_ref(),
+    )
+    .await
 }
 
-pub async fn post_json(address: SocketAddr, path: &str, body: &Value) -> Answer {
-    post(address, path, "application/json", body.to_string()).await.expect("an answer")
+pub(crate) async fn post_json(address: SocketAddr, path: &str, body: &Value) -> Answer {
+    post(address, path, "application/json", body.to_string())
+        .await
+        .expect("an answer")
 }
 
 /// One request with a Content-Length on a connection of its own.
-pub async fn request(
+pub(crate) async fn request(
     address: SocketAddr,
     method: &str,
     path: &str,
@@ -65,13 +80,20 @@ pub async fn request(
     body: &[u8],
 ) -> std::io::Result<Answer> {
     let mut connection = Connection::open(address).await?;
-    connection.send(&head(method, path, headers, Some(body.len()))).await?;
+    connection
+        .send(&head(method, path, headers, Some(body.len())))
+        .await?;
     connection.send(body).await?;
     connection.answer().await
 }
 
 /// The bytes of a request head.
-pub fn head(method: &str, path: &str, headers: &[(&str, &str)], length: Option<usize>) -> Vec<u8> {
+pub(crate) fn head(
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    length: Option<usize>,
+) -> Vec<u8> {
     let mut head = format!("{method} {path} HTTP/1.1\r\nhost: gateway.test\r\n");
     for (name, value) in headers {
         head.push_str(&format!("{name}: {value}\r\n"));
@@ -84,7 +106,7 @@ pub fn head(method: &str, path: &str, headers: &[(&str, &str)], length: Option<u
 }
 
 /// `body` cut into chunks of a chunked request, with its end.
-pub fn chunked(body: &[u8], size: usize) -> Vec<u8> {
+pub(crate) fn chunked(body: &[u8], size: usize) -> Vec<u8> {
     let mut out = Vec::with_capacity(body.len() + 32);
     for chunk in body.chunks(size) {
         out.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
@@ -95,24 +117,27 @@ pub fn chunked(body: &[u8], size: usize) -> Vec<u8> {
     out
 }
 
-pub struct Connection {
+pub(crate) struct Connection {
     stream: TcpStream,
     unread: Vec<u8>,
 }
 
 impl Connection {
-    pub async fn open(address: SocketAddr) -> std::io::Result<Self> {
+    pub(crate) async fn open(address: SocketAddr) -> std::io::Result<Self> {
         let stream = timeout(PATIENCE, TcpStream::connect(address)).await??;
         stream.set_nodelay(true)?;
-        Ok(Self { stream, unread: Vec::new() })
+        Ok(Self {
+            stream,
+            unread: Vec::new(),
+        })
     }
 
-    pub async fn send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+    pub(crate) async fn send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.stream.write_all(bytes).await
     }
 
     /// Reads one answer to its end; 1xx answers before it are skipped.
-    pub async fn answer(&mut self) -> std::io::Result<Answer> {
+    pub(crate) async fn answer(&mut self) -> std::io::Result<Answer> {
         loop {
             let answer = self.any_answer().await?;
             if answer.status >= 200 {
@@ -122,13 +147,17 @@ impl Connection {
     }
 
     /// Reads one answer, 1xx or final.
-    pub async fn any_answer(&mut self) -> std::io::Result<Answer> {
+    pub(crate) async fn any_answer(&mut self) -> std::io::Result<Answer> {
         let mut answer = self.head().await?;
         if answer.status < 200 || answer.status == 204 || answer.status == 304 {
             return Ok(answer);
         }
-        let chunked = answer.header("transfer-encoding").is_some_and(|coding| coding.contains("chunked"));
-        let length = answer.header("content-length").and_then(|value| value.parse::<usize>().ok());
+        let chunked = answer
+            .header("transfer-encoding")
+            .is_some_and(|coding| coding.contains("chunked"));
+        let length = answer
+            .header("content-length")
+            .and_then(|value| value.parse::<usize>().ok());
         match (chunked, length) {
             (true, _) => loop {
                 match self.chunk().await? {
@@ -152,7 +181,7 @@ impl Connection {
     }
 
     /// Reads an answer's head alone.
-    pub async fn head(&mut self) -> std::io::Result<Answer> {
+    pub(crate) async fn head(&mut self) -> std::io::Result<Answer> {
         let end = loop {
             if let Some(at) = self.unread.windows(4).position(|four| four == b"\r\n\r\n") {
                 break at;
@@ -167,16 +196,24 @@ impl Connection {
         let head: Vec<u8> = self.unread.drain(..end + 4).collect();
         let head = String::from_utf8_lossy(&head);
         let mut lines = head.split("\r\n");
-        let status = lines.next().and_then(|line| line.split(' ').nth(1)?.parse().ok()).expect("a status");
+        let status = lines
+            .next()
+            .and_then(|line| line.split(' ').nth(1)?.parse().ok())
+            .expect("a status");
         let headers = lines
             .filter_map(|line| line.split_once(':'))
             .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
             .collect();
-        Ok(Answer { status, headers, body: Vec::new(), complete: true })
+        Ok(Answer {
+            status,
+            headers,
+            body: Vec::new(),
+            complete: true,
+        })
     }
 
     /// The next chunk of a chunked answer: empty at its end, `None` when it breaks off.
-    pub async fn chunk(&mut self) -> std::io::Result<Option<Vec<u8>>> {
+    pub(crate) async fn chunk(&mut self) -> std::io::Result<Option<Vec<u8>>> {
         let line = loop {
             if let Some(at) = self.unread.windows(2).position(|two| two == b"\r\n") {
                 break at;
@@ -199,19 +236,23 @@ impl Connection {
     }
 
     /// Whether the other side has closed; waits for it to do so or to send something.
-    pub async fn closed(&mut self) -> bool {
+    pub(crate) async fn closed(&mut self) -> bool {
         !matches!(self.fill().await, Ok(true))
     }
 
     /// Closes the connection with a reset.
-    pub fn reset(self) {
+    pub(crate) fn reset(self) {
         // An error means that it is gone already.
         let _ = self.stream.set_zero_linger();
     }
 
     async fn fill(&mut self) -> std::io::Result<bool> {
         let mut buffer = vec![0; 64 * 1024];
-        let read = timeout(PATIENCE + Duration::from_secs(60), self.stream.read(&mut buffer)).await??;
+        let read = timeout(
+            PATIENCE + Duration::from_secs(60),
+            self.stream.read(&mut buffer),
+        )
+        .await??;
         self.unread.extend_from_slice(&buffer[..read]);
         Ok(read > 0)
     }

@@ -10,28 +10,29 @@ use serde_json::Value;
 use super::client::{self, Answer};
 use super::{eventually, free_address};
 
-pub struct Gateway {
+pub(crate) struct Gateway {
     process: Child,
-    pub address: SocketAddr,
-    pub admin: SocketAddr,
+    pub(crate) address: SocketAddr,
+    pub(crate) admin: SocketAddr,
     folder: tempfile::TempDir,
 }
 
 impl Gateway {
     /// Starts on free ports with `config`, which names everything but the addresses; returns when a pod is ready.
-    pub async fn start(config: &str) -> Self {
+    pub(crate) async fn start(config: &str) -> Self {
         let gateway = Self::start_unready(config).await;
         gateway.until_ready().await;
         gateway
     }
 
     /// Returns as soon as the process lives and listens.
-    pub async fn start_unready(config: &str) -> Self {
+    pub(crate) async fn start_unready(config: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let (address, admin) = (free_address(), free_address());
         let upgrade = folder.path().join("upgrade");
         let file = folder.path().join("warmgate.yaml");
-        std::fs::write(&file, complete(config, address, admin, &upgrade)).expect("the configuration");
+        std::fs::write(&file, complete(config, address, admin, &upgrade))
+            .expect("the configuration");
         let log = |name: &str| File::create(folder.path().join(name)).expect("a log file");
         let process = Command::new(env!("CARGO_BIN_EXE_warmgate"))
             .arg("serve")
@@ -42,17 +43,24 @@ impl Gateway {
             .stderr(log("error.log"))
             .spawn()
             .expect("the gateway starts");
-        let gateway = Self { process, address, admin, folder };
+        let gateway = Self {
+            process,
+            address,
+            admin,
+            folder,
+        };
         eventually("the gateway listens", || async {
             let live = client::get(gateway.admin, "/livez").await.ok()?;
-            let open = tokio::net::TcpStream::connect(gateway.address).await.is_ok();
+            let open = tokio::net::TcpStream::connect(gateway.address)
+                .await
+                .is_ok();
             (live.status == 200 && open).then_some(())
         })
         .await;
         gateway
     }
 
-    pub async fn until_ready(&self) {
+    pub(crate) async fn until_ready(&self) {
         eventually("a pod is ready", || async {
             (client::get(self.admin, "/readyz").await.ok()?.status == 200).then_some(())
         })
@@ -60,72 +68,98 @@ impl Gateway {
     }
 
     /// Replaces the configuration and has it read; the answer of `/reload`.
-    pub async fn reload(&self, config: &str) -> Answer {
+    pub(crate) async fn reload(&self, config: &str) -> Answer {
         let upgrade = self.folder.path().join("upgrade");
         let text = complete(config, self.address, self.admin, &upgrade);
         std::fs::write(self.folder.path().join("warmgate.yaml"), text).expect("the configuration");
-        client::post(self.admin, "/reload", "text/plain", "").await.expect("an answer")
+        client::post(self.admin, "/reload", "text/plain", "")
+            .await
+            .expect("an answer")
     }
 
-    pub async fn pods(&self) -> Vec<Value> {
-        let page = client::get(self.admin, "/pods").await.expect("the pods page");
+    pub(crate) async fn pods(&self) -> Vec<Value> {
+        let page = client::get(self.admin, "/pods")
+            .await
+            .expect("the pods page");
         page.json().as_array().expect("a list").clone()
     }
 
     /// Open requests by pod, in the order of the configuration.
-    pub async fn in_flight(&self) -> Vec<u64> {
+    pub(crate) async fn in_flight(&self) -> Vec<u64> {
         let pods = self.pods().await;
-        pods.iter().map(|pod| pod["in_flight"].as_u64().expect("a count")).collect()
+        pods.iter()
+            .map(|pod| pod["in_flight"].as_u64().expect("a count"))
+            .collect()
     }
 
-    pub async fn until_idle(&self) {
+    pub(crate) async fn until_idle(&self) {
         eventually("no request is in flight", || async {
-            self.in_flight().await.iter().all(|&count| count == 0).then_some(())
+            self.in_flight()
+                .await
+                .iter()
+                .all(|&count| count == 0)
+                .then_some(())
         })
         .await;
     }
 
-    pub async fn metrics(&self) -> String {
-        client::get(self.admin, "/metrics").await.expect("the metrics page").text()
+    pub(crate) async fn metrics(&self) -> String {
+        client::get(self.admin, "/metrics")
+            .await
+            .expect("the metrics page")
+            .text()
     }
 
     /// The sum of all series of a family whose labels contain each of `labels`.
-    pub async fn metric(&self, family: &str, labels: &[&str]) -> f64 {
+    pub(crate) async fn metric(&self, family: &str, labels: &[&str]) -> f64 {
         sum(&self.metrics().await, family, labels)
     }
 
-    pub fn access_log(&self) -> String {
+    pub(crate) fn access_log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("access.log")).expect("the access log")
     }
 
-    pub fn error_log(&self) -> String {
+    pub(crate) fn error_log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("error.log")).expect("the log")
     }
 
-    pub fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         let pid = self.process.id().to_string();
-        let sent = Command::new("kill").args(["-s", name, &pid]).status().expect("kill");
+        let sent = Command::new("kill")
+            .args(["-s", name, &pid])
+            .status()
+            .expect("kill");
         assert!(sent.success(), "signal {name}");
     }
 
     /// The exit status, once the process has ended.
-    pub async fn ended(&mut self) -> Option<i32> {
+    pub(crate) async fn ended(&mut self) -> Option<i32> {
         let process = &mut self.process;
         let end = tokio::time::Instant::now() + super::PATIENCE;
         loop {
             if let Some(status) = process.try_wait().expect("its status") {
                 return status.code();
             }
-            assert!(tokio::time::Instant::now() < end, "the gateway does not end");
+            assert!(
+                tokio::time::Instant::now() < end,
+                "the gateway does not end"
+            );
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     }
 
     /// Resident memory in KiB.
-    pub fn memory_kib(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).expect("its status");
-        let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("VmRSS");
-        line.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).expect("a number")
+    pub(crate) fn memory_kib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id()))
+            .expect("its status");
+        let line = status
+            .lines()
+            .find(|line| line.starts_with("VmRSS:"))
+            .expect("VmRSS");
+        line.split_whitespace()
+            .nth(1)
+            .and_then(|kib| kib.parse().ok())
+            .expect("a number")
     }
 }
 
@@ -137,11 +171,12 @@ impl Drop for Gateway {
     }
 }
 
-pub fn sum(page: &str, family: &str, labels: &[&str]) -> f64 {
+pub(crate) fn sum(page: &str, family: &str, labels: &[&str]) -> f64 {
     page.lines()
         .filter(|line| {
             let rest = line.strip_prefix(family);
-            rest.is_some_and(|rest| rest.starts_with(['{', ' '])) && labels.iter().all(|label| line.contains(label))
+            rest.is_some_and(|rest| rest.starts_with(['{', ' ']))
+                && labels.iter().all(|label| line.contains(label))
         })
         .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
         .sum()
@@ -151,7 +186,10 @@ fn complete(config: &str, address: SocketAddr, admin: SocketAddr, upgrade: &Path
     let server = if config.contains("server:") {
         String::new()
     } else {
-        format!("server: {{listen: [\"{address}\"], threads: 2, shutdown_grace: 30s, upgrade_socket: {}}}\n", upgrade.display())
+        format!(
+            "server: {{listen: [\"{address}\"], threads: 2, shutdown_grace: 30s, upgrade_socket: {}}}\n",
+            upgrade.display()
+        )
     };
     let text = format!("{server}admin: {{listen: \"{admin}\"}}\n{config}");
     text.replace("$ADDRESS", &address.to_string())

@@ -1,0 +1,4 @@
+//! The real binary in front of simulated engines.
+
+mod requests;
+mod support;
