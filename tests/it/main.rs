@@ -6,5 +6,6 @@
     reason = "a test fails by panicking, in its helpers too"
 )]
 
+mod layering;
 mod requests;
 mod support;
