@@ -14,6 +14,7 @@
 pub mod admin;
 pub mod app;
 pub mod config;
+pub mod demo;
 pub mod fleet;
 pub mod metrics;
 pub mod proxy;

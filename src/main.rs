@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use warmgate::app::{self, Source};
-use warmgate::sim;
+use warmgate::{demo, sim};
 
 /// Exit status for a configuration that does not hold.
 const BAD_CONFIG: u8 = 64;
@@ -33,6 +33,8 @@ enum Command {
         #[command(flatten)]
         source: SourceArguments,
     },
+    /// Show prefix-cache routing at work on simulated engines, beside random routing.
+    Demo(demo::Options),
     /// Run one simulated engine.
     Sim(sim::Arguments),
 }
@@ -77,6 +79,7 @@ fn main() -> ExitCode {
                 Err(problems) => return bad_config(&problems),
             }
         }
+        Command::Demo(options) => demo::run(&options),
         Command::Sim(arguments) => sim::run(&arguments),
         Command::Check { source } => match Source::from(source).load() {
             Ok(config) => {
