@@ -8,9 +8,11 @@ mod drive;
 pub mod engine;
 mod faults;
 mod http;
+mod pages;
 mod prompt;
 mod seen;
 mod socket;
+mod stream;
 
 use std::io;
 use std::net::SocketAddr;
@@ -60,7 +62,7 @@ impl Default for Options {
 pub struct SimEngine {
     address: SocketAddr,
     face: Arc<Face>,
-    _tasks: JoinSet<()>,
+    tasks: JoinSet<()>,
 }
 
 /// Starts an engine on the current runtime.
@@ -70,8 +72,7 @@ pub async fn start(options: Options) -> io::Result<SimEngine> {
     let face = Arc::new(Face {
         models: options.models,
         driver: Driver::new(options.engine, options.time_scale),
-        log: Arc::new(Log::default()),
-        observe: options.observe,
+        log: Arc::new(Log::new(options.observe)),
         faults: Default::default(),
         released: watch::Sender::new(0),
         health_checks: Default::default(),
@@ -83,7 +84,7 @@ pub async fn start(options: Options) -> io::Result<SimEngine> {
     Ok(SimEngine {
         address,
         face,
-        _tasks: tasks,
+        tasks,
     })
 }
 
@@ -97,7 +98,7 @@ impl SimEngine {
     }
 
     pub fn set_faults(&self, faults: Faults) {
-        *self.face.faults.lock() = faults;
+        self.face.set_faults(faults);
     }
 
     /// Lets the held requests go on.
@@ -116,6 +117,11 @@ impl SimEngine {
     /// Open connections, those of health checks included.
     pub fn connections(&self) -> u64 {
         self.face.connections.load(Ordering::Relaxed)
+    }
+
+    /// Ends it; when this returns the address is free.
+    pub async fn stop(mut self) {
+        self.tasks.shutdown().await;
     }
 
     /// Prompt tokens so far, and how many of them came out of the cache.
@@ -143,7 +149,7 @@ async fn accept(listener: TcpListener, face: Arc<Face>) {
             accepted = listener.accept() => {
                 // A connection that failed before it was accepted concerns nobody.
                 let Ok((stream, _)) = accepted else { continue };
-                if face.faults.lock().close_on_accept {
+                if face.faults().close_on_accept {
                     continue;
                 }
                 // Without it events wait for the client's acknowledgement; if it fails the connection is gone.

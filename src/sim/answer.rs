@@ -86,11 +86,12 @@ impl Events {
         }
     }
 
-    pub(super) fn token(&self) -> Bytes {
+    pub(super) fn token(&self, counts: Counts, is_last: bool) -> Bytes {
+        let finish_reason = is_last.then_some("length");
         match self.kind {
             PathKind::Completions => data(&json!({
                 "id": "cmpl-sim", "object": "text_completion", "created": 0, "model": self.model,
-                "choices": [{"index": 0, "text": WORD, "finish_reason": null}],
+                "choices": [{"index": 0, "text": WORD, "finish_reason": finish_reason}],
             })),
             PathKind::Messages => named(
                 "content_block_delta",
@@ -100,10 +101,16 @@ impl Events {
                 "response.output_text.delta",
                 &json!({"type": "response.output_text.delta", "output_index": 0, "delta": WORD}),
             ),
-            _ => data(&json!({
-                "id": "chatcmpl-sim", "object": "chat.completion.chunk", "created": 0, "model": self.model,
-                "choices": [{"index": 0, "delta": {"content": WORD}, "finish_reason": null}],
-            })),
+            _ => {
+                let delta = match counts.output {
+                    1 => json!({"role": "assistant", "content": WORD}),
+                    _ => json!({"content": WORD}),
+                };
+                data(&json!({
+                    "id": "chatcmpl-sim", "object": "chat.completion.chunk", "created": 0, "model": self.model,
+                    "choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}],
+                }))
+            }
         }
     }
 
