@@ -19,6 +19,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use anyhow::Context as _;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
@@ -65,8 +66,19 @@ pub struct SimEngine {
     tasks: JoinSet<()>,
 }
 
+const MOST_TIME_SCALE: f64 = 1e6;
+
 /// Starts an engine on the current runtime.
 pub async fn start(options: Options) -> io::Result<SimEngine> {
+    if !(0.0..=MOST_TIME_SCALE).contains(&options.time_scale) {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!(
+                "time scale {} is not between 0 and {MOST_TIME_SCALE}",
+                options.time_scale
+            ),
+        ));
+    }
     let listener = listen(options.address)?;
     let address = listener.local_addr()?;
     let face = Arc::new(Face {
@@ -210,7 +222,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let engine = start(options).await?;
+        let engine = start(options)
+            .await
+            .with_context(|| format!("no engine at {}", arguments.listen))?;
         announce(&engine);
         let mut terminate =
             tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;

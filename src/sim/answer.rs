@@ -74,10 +74,20 @@ impl Events {
 
     pub(super) fn start(&self, counts: Counts) -> Option<Bytes> {
         match self.kind {
-            PathKind::Messages => Some(named(
-                "message_start",
-                &json!({"type": "message_start", "message": {"id": "msg-sim", "type": "message", "role": "assistant", "model": self.model, "content": [], "usage": messages_usage(Counts { output: 0, ..counts })}}),
-            )),
+            PathKind::Messages => Some(
+                [
+                    named(
+                        "message_start",
+                        &json!({"type": "message_start", "message": {"id": "msg-sim", "type": "message", "role": "assistant", "model": self.model, "content": [], "usage": messages_usage(Counts { output: 0, ..counts })}}),
+                    ),
+                    named(
+                        "content_block_start",
+                        &json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
+                    ),
+                ]
+                .concat()
+                .into(),
+            ),
             PathKind::Responses => Some(named(
                 "response.created",
                 &json!({"type": "response.created", "response": {"id": "resp-sim", "object": "response", "status": "in_progress"}}),
@@ -117,6 +127,10 @@ impl Events {
     pub(super) fn end(&self, counts: Counts) -> Vec<Bytes> {
         match self.kind {
             PathKind::Messages => vec![
+                named(
+                    "content_block_stop",
+                    &json!({"type": "content_block_stop", "index": 0}),
+                ),
                 named(
                     "message_delta",
                     &json!({"type": "message_delta", "delta": {"stop_reason": "max_tokens"}, "usage": {"output_tokens": counts.output}}),

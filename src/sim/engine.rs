@@ -248,7 +248,10 @@ impl Engine {
             };
             let job = entry.get();
             let capacity = self.kv.capacity();
-            let wanted = (job.prompt_tokens + job.output_tokens).div_ceil(block_tokens);
+            let wanted = job
+                .prompt_tokens
+                .saturating_add(job.output_tokens)
+                .div_ceil(block_tokens);
             // What is larger than the whole cache runs alone in it, so that it ends some day.
             let named = job.blocks.len().min(capacity);
             let anonymous = wanted.min(capacity).saturating_sub(named);

@@ -303,3 +303,69 @@ async fn an_engine_can_be_started_again_at_its_address() {
     });
     assert_eq!(second.await.unwrap().address(), address);
 }
+
+#[tokio::test]
+async fn each_kind_of_request_is_streamed_in_its_own_way() {
+    let check = async |path: &str, body: &str, wanted: &[&str]| {
+        let engine = engine().await;
+        let body = format!("{{\"model\":\"sim-model\",\"stream\":true,\"max_tokens\":2,{body}}}");
+        let request = post(&body, &Faults::default()).replace("/v1/chat/completions", path);
+        let answer = exchange(&engine, &request).await;
+        let mut rest = answer.as_str();
+        for part in wanted {
+            let found = rest.split_once(part);
+            rest = found
+                .unwrap_or_else(|| panic!("no {part} in its place: {answer}"))
+                .1;
+        }
+    };
+    let messages = "\"messages\":[{\"role\":\"user\",\"content\":\"hello\"}]";
+    let chat = [
+        "\"role\":\"assistant\"",
+        "\"finish_reason\":\"length\"",
+        "[DONE]",
+    ];
+    check("/v1/chat/completions", messages, &chat).await;
+    let completion = [
+        "\"finish_reason\":null",
+        "\"finish_reason\":\"length\"",
+        "[DONE]",
+    ];
+    check("/v1/completions", "\"prompt\":\"hello\"", &completion).await;
+    let message = [
+        "message_start",
+        "content_block_start",
+        "content_block_delta",
+        "content_block_delta",
+        "content_block_stop",
+        "message_delta",
+        "message_stop",
+    ];
+    check("/v1/messages", messages, &message).await;
+    let response = [
+        "response.created",
+        "output_text.delta",
+        "response.completed",
+        "cached_tokens",
+    ];
+    check("/v1/responses", "\"input\":\"hello\"", &response).await;
+}
+
+#[tokio::test]
+async fn an_answer_of_the_largest_size_comes_to_an_end() {
+    let engine = engine().await;
+    let body = chat(false).replace("\"max_tokens\":3", &format!("\"max_tokens\":{}", u64::MAX));
+    let answer = exchange(&engine, &post(&body, &Faults::default())).await;
+    assert!(answer.starts_with("HTTP/1.1 200"));
+}
+
+#[tokio::test]
+async fn a_time_scale_that_makes_no_sense_is_refused() {
+    for time_scale in [-1.0, f64::NAN, f64::INFINITY] {
+        let options = Options {
+            time_scale,
+            ..Options::default()
+        };
+        assert!(start(options).await.is_err(), "{time_scale}");
+    }
+}
