@@ -37,6 +37,7 @@ pub fn serve(config: &Config, source: Source, upgrade: bool) -> Result<()> {
     if !upgrade {
         check_addresses(config)?;
     }
+    announce(config);
     let state = build_state(config)?;
     let reloader = Arc::new(Reloader::new(Arc::clone(&state), source, config));
     let server_conf = Arc::new(server_conf(config));
@@ -64,7 +65,6 @@ pub fn serve(config: &Config, source: Source, upgrade: bool) -> Result<()> {
     let front = server.add_service(front(config, &state, &server_conf)?);
     // Nobody is served before each pod was asked once how it is and what it serves.
     front.add_dependency(&pods);
-    announce(config);
     server.run(RunArgs {
         shutdown_signal: Box::new(Signals {
             state: Arc::clone(&state),

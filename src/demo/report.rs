@@ -91,9 +91,11 @@ mod tests {
     #[test]
     fn the_table_shows_pods_that_got_nothing() {
         let mut report = Report::default();
-        let mut seen = Seen::default();
-        seen.first_event = (1..=100).map(Duration::from_millis).collect();
-        seen.by_pod.insert("a".to_owned(), 100);
+        let seen = Seen {
+            first_event: (1..=100).map(Duration::from_millis).collect(),
+            by_pod: [("a".to_owned(), 100)].into(),
+            failed: 0,
+        };
         report.add("random", &seen, 1000, 250);
         let table = report.table(3);
         assert!(table.contains("100 / 0 / 0"), "{table}");

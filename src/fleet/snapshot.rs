@@ -62,6 +62,11 @@ impl Snapshot {
         self.models.get(name)
     }
 
+    /// Whether any pod has told, now or before, what it serves.
+    pub fn knows_models(&self) -> bool {
+        !self.models.is_empty()
+    }
+
     /// Every pod, for requests that name no model.
     pub fn all(&self) -> &ModelPods {
         &self.all

@@ -38,33 +38,68 @@ pub(super) async fn read(session: &mut ServerSession, limits: &Limits) -> Result
             .await
             .map_err(ReadError::Connection)?;
     }
-    let announced = announced_length(session).unwrap_or(0);
+    let announced = announced_length(session).and_then(|length| usize::try_from(length).ok());
     let started = Instant::now();
-    let mut received = 0_usize;
-    let mut first: Option<Bytes> = None;
-    let mut rest = BytesMut::new();
+    let mut gathered = Gathered::new(announced.unwrap_or(0));
     while let Some(chunk) = next_chunk(session, limits.body_idle).await? {
-        received += chunk.len();
-        if received > limits.body {
+        gathered.push(chunk);
+        if gathered.received > limits.body {
             return Err(ReadError::Answer(ErrorAnswer::body_too_large(limits.body)));
         }
-        if is_too_slow(received, started.elapsed(), limits) {
+        if is_too_slow(gathered.received, started.elapsed(), limits) {
             return Err(ReadError::Answer(ErrorAnswer::body_too_slow()));
         }
-        match first.take() {
-            // A body that comes in one piece is kept as it is, without a copy.
-            None if rest.is_empty() => first = Some(chunk),
-            None => rest.extend_from_slice(&chunk),
-            Some(earlier) => {
-                let known = usize::try_from(announced).unwrap_or(0);
-                // Memory is given for what was announced only up to a bound: more must be earned by sending it.
-                rest.reserve(known.min(TRUSTED_LENGTH).max(earlier.len() + chunk.len()));
-                rest.extend_from_slice(&earlier);
-                rest.extend_from_slice(&chunk);
-            }
+    }
+    Ok(gathered.into_body())
+}
+
+/// A body as it comes in. One that comes in one piece is kept as it is, without a copy.
+struct Gathered {
+    announced: usize,
+    received: usize,
+    first: Option<Bytes>,
+    rest: BytesMut,
+}
+
+impl Gathered {
+    fn new(announced: usize) -> Self {
+        Self {
+            announced,
+            received: 0,
+            first: None,
+            rest: BytesMut::new(),
         }
     }
-    Ok(first.unwrap_or_else(|| rest.freeze()))
+
+    fn push(&mut self, chunk: Bytes) {
+        self.received += chunk.len();
+        if self.received == chunk.len() {
+            self.first = Some(chunk);
+            return;
+        }
+        if let Some(first) = self.first.take() {
+            self.append(&first);
+        }
+        self.append(&chunk);
+    }
+
+    /// Memory is given for what was announced only up to a bound: more must be earned by sending that much.
+    fn append(&mut self, chunk: &[u8]) {
+        if self.rest.capacity() - self.rest.len() < chunk.len() {
+            let earned = if self.rest.len() < TRUSTED_LENGTH {
+                TRUSTED_LENGTH
+            } else {
+                usize::MAX
+            };
+            let expected = self.announced.min(earned).saturating_sub(self.rest.len());
+            self.rest.reserve(expected.max(chunk.len()));
+        }
+        self.rest.extend_from_slice(chunk);
+    }
+
+    fn into_body(self) -> Bytes {
+        self.first.unwrap_or_else(|| self.rest.freeze())
+    }
 }
 
 const TRUSTED_LENGTH: usize = 1 << 20;
@@ -111,4 +146,27 @@ fn expects_continue(session: &ServerSession) -> bool {
         .headers
         .get(EXPECT)
         .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_in_one_piece_is_not_copied() {
+        let chunk = Bytes::from(vec![7; 1000]);
+        let mut gathered = Gathered::new(1000);
+        gathered.push(chunk.clone());
+        assert_eq!(gathered.into_body().as_ptr(), chunk.as_ptr());
+    }
+
+    #[test]
+    fn pieces_are_put_together_and_memory_must_be_earned() {
+        let mut gathered = Gathered::new(1 << 40);
+        for piece in [&b"one"[..], b"two", b"three"] {
+            gathered.push(Bytes::from_static(piece));
+        }
+        assert!(gathered.rest.capacity() <= 2 * TRUSTED_LENGTH);
+        assert_eq!(gathered.into_body(), &b"onetwothree"[..]);
+    }
 }

@@ -11,6 +11,7 @@ use super::context::{RequestContext, Routing};
 use super::error::ErrorAnswer;
 use super::state::State;
 use super::{auth, local};
+use crate::fleet::{ModelPods, Snapshot};
 use crate::request::{self, InferenceRequest, ParseOptions, PathKind, coding};
 use crate::routing::{Plan, PrefixBlocks, Scope};
 
@@ -134,9 +135,7 @@ fn route_by_body(
         .and_then(|value| value.to_str().ok());
     let request = request::parse(context.kind, content_type, body, &options)?;
     let snapshot = state.fleet.snapshot();
-    let Some(model) = snapshot.model(&request.model) else {
-        return Err(ErrorAnswer::unknown_model(&request.model));
-    };
+    let model = find_model(&snapshot, &request.model)?;
     let plan = plan(headers, Some(&request.model), context)?;
     let blocks = match plan.needs_prefix() && context.kind.has_prompt() {
         true => hash(&request, context),
@@ -150,6 +149,17 @@ fn route_by_body(
         seed: state.next_seed(),
     });
     Ok(())
+}
+
+/// Until any pod has told what it serves, a model cannot be called unknown.
+fn find_model<'a>(snapshot: &'a Snapshot, name: &str) -> Result<&'a ModelPods, ErrorAnswer> {
+    snapshot.model(name).ok_or_else(|| {
+        if snapshot.knows_models() {
+            ErrorAnswer::unknown_model(name)
+        } else {
+            ErrorAnswer::no_ready_pod(Some(name))
+        }
+    })
 }
 
 fn hash(request: &InferenceRequest<'_>, context: &RequestContext) -> PrefixBlocks {
@@ -176,10 +186,7 @@ fn route_by_path(
     let snapshot = state.fleet.snapshot();
     let named = request::model_in_path(path).or_else(|| request::peek_model(body));
     let model = match &named {
-        Some(name) => match snapshot.model(name) {
-            Some(model) => Some(model.name().to_owned()),
-            None => return Err(ErrorAnswer::unknown_model(name)),
-        },
+        Some(name) => Some(find_model(&snapshot, name)?.name().to_owned()),
         None if snapshot.is_uniform() => None,
         None => return Err(ErrorAnswer::unknown_path()),
     };

@@ -53,11 +53,11 @@ pub(super) fn wrap(
     let placeholder = Box::new(ServerSession::Custom(Box::new(())));
     let inner = std::mem::replace(&mut session.downstream_session, placeholder);
     *replay.body.lock() = (!body.is_empty()).then_some(body);
-    session.downstream_session = Box::new(ServerSession::Custom(Box::new(ReplaySession {
+    *session.downstream_session = ServerSession::Custom(Box::new(ReplaySession {
         inner: Some(inner),
         replay: Arc::clone(replay),
         deadline,
-    })));
+    }));
 }
 
 /// Puts the real session back. Does nothing when the session is not wrapped.
@@ -66,7 +66,7 @@ pub(super) fn unwrap(session: &mut Session, replay: &Replay) {
         return;
     }
     // Dropping the wrapper leaves the real session in the slot.
-    session.downstream_session = Box::new(ServerSession::Custom(Box::new(())));
+    *session.downstream_session = ServerSession::Custom(Box::new(()));
     if let Some(inner) = replay.inner.lock().take() {
         session.downstream_session = inner;
     }

@@ -80,10 +80,8 @@ impl State {
 
     /// Waits a moment for the log's last lines to be written.
     pub fn flush_logs(&self) {
-        if let Some(access) = &self.access {
-            if !access.flush() {
-                log::warn!("the access log's reader is too slow: its last lines are lost");
-            }
+        if self.access.as_ref().is_some_and(|access| !access.flush()) {
+            log::warn!("the access log's reader is too slow: its last lines are lost");
         }
     }
 

@@ -29,10 +29,10 @@ pub(super) fn model<'a>(content_type: &str, body: &'a [u8]) -> Result<Cow<'a, st
         let end = finder
             .find(part)
             .ok_or(BodyError::BadMultipart("its last boundary is missing"))?;
-        if let Some(value) = field(&part[..end], "model") {
-            if model.replace(value).is_some() {
-                return Err(BodyError::TwoModels);
-            }
+        if let Some(value) = field(&part[..end], "model")
+            && model.replace(value).is_some()
+        {
+            return Err(BodyError::TwoModels);
         }
         rest = &part[end + delimiter.len()..];
     }

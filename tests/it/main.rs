@@ -1,4 +1,10 @@
 //! The real binary in front of simulated engines.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, in its helpers too"
+)]
 
 mod requests;
 mod support;
