@@ -8,15 +8,18 @@ mod drive;
 pub mod engine;
 mod faults;
 mod http;
+mod pages;
 mod prompt;
 mod seen;
 mod socket;
+mod stream;
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use anyhow::Context as _;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
@@ -60,18 +63,28 @@ impl Default for Options {
 pub struct SimEngine {
     address: SocketAddr,
     face: Arc<Face>,
-    _tasks: JoinSet<()>,
+    tasks: JoinSet<()>,
 }
+
+const MOST_TIME_SCALE: f64 = 1e6;
 
 /// Starts an engine on the current runtime.
 pub async fn start(options: Options) -> io::Result<SimEngine> {
+    if !(0.0..=MOST_TIME_SCALE).contains(&options.time_scale) {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!(
+                "time scale {} is not between 0 and {MOST_TIME_SCALE}",
+                options.time_scale
+            ),
+        ));
+    }
     let listener = listen(options.address)?;
     let address = listener.local_addr()?;
     let face = Arc::new(Face {
         models: options.models,
         driver: Driver::new(options.engine, options.time_scale),
-        log: Arc::new(Log::default()),
-        observe: options.observe,
+        log: Arc::new(Log::new(options.observe)),
         faults: Default::default(),
         released: watch::Sender::new(0),
         health_checks: Default::default(),
@@ -83,7 +96,7 @@ pub async fn start(options: Options) -> io::Result<SimEngine> {
     Ok(SimEngine {
         address,
         face,
-        _tasks: tasks,
+        tasks,
     })
 }
 
@@ -97,7 +110,7 @@ impl SimEngine {
     }
 
     pub fn set_faults(&self, faults: Faults) {
-        *self.face.faults.lock() = faults;
+        self.face.set_faults(faults);
     }
 
     /// Lets the held requests go on.
@@ -116,6 +129,11 @@ impl SimEngine {
     /// Open connections, those of health checks included.
     pub fn connections(&self) -> u64 {
         self.face.connections.load(Ordering::Relaxed)
+    }
+
+    /// Ends it; when this returns the address is free.
+    pub async fn stop(mut self) {
+        self.tasks.shutdown().await;
     }
 
     /// Prompt tokens so far, and how many of them came out of the cache.
@@ -143,7 +161,7 @@ async fn accept(listener: TcpListener, face: Arc<Face>) {
             accepted = listener.accept() => {
                 // A connection that failed before it was accepted concerns nobody.
                 let Ok((stream, _)) = accepted else { continue };
-                if face.faults.lock().close_on_accept {
+                if face.faults().close_on_accept {
                     continue;
                 }
                 // Without it events wait for the client's acknowledgement; if it fails the connection is gone.
@@ -204,7 +222,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let engine = start(options).await?;
+        let engine = start(options)
+            .await
+            .with_context(|| format!("no engine at {}", arguments.listen))?;
         announce(&engine);
         let mut terminate =
             tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;

@@ -74,10 +74,20 @@ impl Events {
 
     pub(super) fn start(&self, counts: Counts) -> Option<Bytes> {
         match self.kind {
-            PathKind::Messages => Some(named(
-                "message_start",
-                &json!({"type": "message_start", "message": {"id": "msg-sim", "type": "message", "role": "assistant", "model": self.model, "content": [], "usage": messages_usage(Counts { output: 0, ..counts })}}),
-            )),
+            PathKind::Messages => Some(
+                [
+                    named(
+                        "message_start",
+                        &json!({"type": "message_start", "message": {"id": "msg-sim", "type": "message", "role": "assistant", "model": self.model, "content": [], "usage": messages_usage(Counts { output: 0, ..counts })}}),
+                    ),
+                    named(
+                        "content_block_start",
+                        &json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
+                    ),
+                ]
+                .concat()
+                .into(),
+            ),
             PathKind::Responses => Some(named(
                 "response.created",
                 &json!({"type": "response.created", "response": {"id": "resp-sim", "object": "response", "status": "in_progress"}}),
@@ -86,11 +96,12 @@ impl Events {
         }
     }
 
-    pub(super) fn token(&self) -> Bytes {
+    pub(super) fn token(&self, counts: Counts, is_last: bool) -> Bytes {
+        let finish_reason = is_last.then_some("length");
         match self.kind {
             PathKind::Completions => data(&json!({
                 "id": "cmpl-sim", "object": "text_completion", "created": 0, "model": self.model,
-                "choices": [{"index": 0, "text": WORD, "finish_reason": null}],
+                "choices": [{"index": 0, "text": WORD, "finish_reason": finish_reason}],
             })),
             PathKind::Messages => named(
                 "content_block_delta",
@@ -100,16 +111,26 @@ impl Events {
                 "response.output_text.delta",
                 &json!({"type": "response.output_text.delta", "output_index": 0, "delta": WORD}),
             ),
-            _ => data(&json!({
-                "id": "chatcmpl-sim", "object": "chat.completion.chunk", "created": 0, "model": self.model,
-                "choices": [{"index": 0, "delta": {"content": WORD}, "finish_reason": null}],
-            })),
+            _ => {
+                let delta = match counts.output {
+                    1 => json!({"role": "assistant", "content": WORD}),
+                    _ => json!({"content": WORD}),
+                };
+                data(&json!({
+                    "id": "chatcmpl-sim", "object": "chat.completion.chunk", "created": 0, "model": self.model,
+                    "choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}],
+                }))
+            }
         }
     }
 
     pub(super) fn end(&self, counts: Counts) -> Vec<Bytes> {
         match self.kind {
             PathKind::Messages => vec![
+                named(
+                    "content_block_stop",
+                    &json!({"type": "content_block_stop", "index": 0}),
+                ),
                 named(
                     "message_delta",
                     &json!({"type": "message_delta", "delta": {"stop_reason": "max_tokens"}, "usage": {"output_tokens": counts.output}}),

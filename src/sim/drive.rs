@@ -66,7 +66,9 @@ impl Driver {
             }
         }
         drop(state);
-        self.shared.changed.notify_one();
+        if self.shared.time_scale > 0.0 {
+            self.shared.changed.notify_one();
+        }
         Running {
             id,
             events,

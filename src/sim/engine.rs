@@ -1,14 +1,18 @@
-//! The engine as arithmetic: batches, prefill and decode times, a prefix cache. Pure, on virtual time in microseconds.
+//! The arithmetic of an LLM engine on virtual time: prefill, batched decoding, a KV cache with prefix
+//! reuse. Values in, events out: no clock, no I/O, no randomness, so the same calls give the same events.
 //!
-//! It works in steps like real engines with continuous batching: each step prefills a bounded number of prompt tokens
-//! and gives every sequence past its prefill one token. A step takes `prefilled tokens * prefill_us + (decoding ?
-//! decode_base_us + sequences * decode_us : 0)`. A prompt's full blocks stay in the cache when its request has ended, and the
-//! least recently used go first, of one prompt the last ones before the first.
-//!
-//! Not simulated: preemption (a request that does not fit waits), several devices, speculative decoding.
+//! The engine works in steps, as continuous batching does. A step computes one token for every sequence
+//! that decodes and, with what is left of [`EngineModel::step_tokens`], prompt tokens of the others in
+//! order of arrival. A sequence reserves all blocks it will ever need when it is admitted: there is no
+//! preemption.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+mod kv;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use kv::KvCache;
 
 /// What the engine costs and holds. The defaults are near an 8B model on one datacenter GPU.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,10 +20,13 @@ pub struct EngineModel {
     pub block_tokens: usize,
     pub kv_blocks: usize,
     pub max_sequences: usize,
-    /// Prompt tokens prefilled in one step.
+    /// Upper bound of tokens computed in a step.
     pub step_tokens: usize,
+    /// Microseconds for each prompt token that is not cached.
     pub prefill_us: f64,
+    /// Microseconds of a step in which a sequence decodes.
     pub decode_base_us: f64,
+    /// Microseconds that each decoding sequence adds to it.
     pub decode_us: f64,
 }
 
@@ -37,114 +44,113 @@ impl Default for EngineModel {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId(u64);
 
-/// One request to the engine.
+/// One prompt and how many tokens to generate for it.
 #[derive(Clone, Debug, Default)]
 pub struct Job {
     /// Chained hashes of the prompt's full blocks.
     pub blocks: Vec<u64>,
+    /// A prompt has a token, and so has an answer: 0 counts as 1.
     pub prompt_tokens: usize,
     pub output_tokens: usize,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
+    /// The prompt is computed and the first token of the answer is there.
     FirstToken { job: JobId, cached_tokens: usize },
+    /// One more token.
     Token { job: JobId },
+    /// The last token has been told; the engine has forgotten the job.
     Finished { job: JobId },
 }
 
-/// Totals since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// Totals since the start, as an engine's metrics tell them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
+    /// Prompt tokens of admitted jobs, all looked up in the prefix cache.
     pub prompt_tokens: u64,
+    /// Those found there.
     pub cached_tokens: u64,
     pub output_tokens: u64,
     pub evicted_blocks: u64,
 }
 
-pub struct Engine {
-    model: EngineModel,
-    now: u64,
-    /// When the step under way ends.
-    step_ends: Option<u64>,
-    next_id: u64,
-    waiting: VecDeque<(JobId, Job)>,
-    running: BTreeMap<JobId, Sequence>,
-    cache: HashMap<u64, Block>,
-    /// Cached blocks nobody uses, in the order in which they go.
-    idle: BTreeMap<(u64, Reverse<usize>, u64), ()>,
-    /// Blocks of sequences that are not in the cache.
-    private_blocks: usize,
-    totals: Totals,
-}
-
 struct Sequence {
     job: Job,
+    anonymous_blocks: usize,
     cached_tokens: usize,
-    /// Leading blocks that are in the cache and held.
-    shared: usize,
-    private: usize,
-    prefilled: usize,
-    /// Prompt tokens of the step under way.
-    chunk: usize,
-    produced: usize,
+    /// Prompt tokens still to compute.
+    prefill_left: usize,
+    /// Prompt tokens the current step computes.
+    prefill_now: usize,
+    decodes_now: bool,
+    generated: usize,
 }
 
-struct Block {
-    users: usize,
-    depth: usize,
-    used_at: u64,
+pub struct Engine {
+    model: EngineModel,
+    kv: KvCache,
+    next_id: u64,
+    /// Both in order of arrival, which is the order of ids.
+    waiting: BTreeMap<JobId, Job>,
+    running: BTreeMap<JobId, Sequence>,
+    /// End of the current step, or when to begin one.
+    next_at: Option<u64>,
+    totals: Totals,
 }
 
 impl Engine {
     pub fn new(model: EngineModel) -> Self {
+        let model = EngineModel {
+            block_tokens: model.block_tokens.max(1),
+            kv_blocks: model.kv_blocks.max(1),
+            max_sequences: model.max_sequences.max(1),
+            ..model
+        };
         Self {
+            kv: KvCache::new(model.kv_blocks),
             model,
-            now: 0,
-            step_ends: None,
             next_id: 0,
-            waiting: VecDeque::new(),
+            waiting: BTreeMap::new(),
             running: BTreeMap::new(),
-            cache: HashMap::new(),
-            idle: BTreeMap::new(),
-            private_blocks: 0,
+            next_at: None,
             totals: Totals::default(),
         }
     }
 
-    pub fn submit(&mut self, now: u64, job: Job) -> JobId {
+    /// Takes a job in; it begins with the next step. Times are microseconds and never go back.
+    pub fn submit(&mut self, now: u64, mut job: Job) -> JobId {
+        job.prompt_tokens = job.prompt_tokens.max(1);
+        job.output_tokens = job.output_tokens.max(1);
         let id = JobId(self.next_id);
         self.next_id += 1;
-        self.waiting.push_back((id, job));
-        if self.step_ends.is_none() {
-            self.now = self.now.max(now);
-            self.begin_step();
-        }
+        self.waiting.insert(id, job);
+        self.next_at.get_or_insert(now);
         id
     }
 
-    /// Ends a job early; what it held is free.
+    /// Forgets a job and frees what it holds; the events still to come are not told.
     pub fn cancel(&mut self, id: JobId) {
-        self.waiting.retain(|(waiting, _)| *waiting != id);
-        if let Some(sequence) = self.running.remove(&id) {
-            self.release(sequence);
+        if self.waiting.remove(&id).is_none()
+            && let Some(sequence) = self.running.remove(&id)
+        {
+            self.free(&sequence);
         }
     }
 
-    /// When something will next happen; `None` while there is nothing to do.
+    /// When to call [`Self::step`] next, unless a job is submitted earlier.
     pub fn next_at(&self) -> Option<u64> {
-        self.step_ends
+        self.next_at
     }
 
-    /// Lets time pass up to `now`.
+    /// Lets time pass until `now` and appends what happened.
     pub fn step(&mut self, now: u64, events: &mut Vec<Event>) {
-        while let Some(end) = self.step_ends.filter(|&end| end <= now) {
-            self.now = end;
-            self.finish_step(events);
-            self.begin_step();
+        while let Some(at) = self.next_at.filter(|&at| at <= now) {
+            self.end_step(events);
+            self.next_at = self.begin_step(at);
         }
     }
 
@@ -156,288 +162,126 @@ impl Engine {
         self.waiting.len()
     }
 
-    /// Share of the cache that requests hold, 0 to 1.
+    /// Share of the KV cache in use by running sequences, 0 to 1.
     pub fn kv_usage(&self) -> f64 {
-        let held = self.cache.len() - self.idle.len() + self.private_blocks;
-        held as f64 / self.model.kv_blocks.max(1) as f64
+        self.kv.in_use() as f64 / self.kv.capacity() as f64
     }
 
     pub fn totals(&self) -> Totals {
-        self.totals
+        Totals {
+            evicted_blocks: self.kv.evicted(),
+            ..self.totals
+        }
     }
 
     pub fn model(&self) -> &EngineModel {
         &self.model
     }
 
-    fn begin_step(&mut self) {
+    fn end_step(&mut self, events: &mut Vec<Event>) {
+        let totals = &mut self.totals;
+        let mut finished = Vec::new();
+        for (&job, sequence) in &mut self.running {
+            if std::mem::take(&mut sequence.decodes_now) {
+                events.push(Event::Token { job });
+            } else if sequence.prefill_now > 0 {
+                sequence.prefill_left -= std::mem::take(&mut sequence.prefill_now);
+                if sequence.prefill_left > 0 {
+                    continue;
+                }
+                events.push(Event::FirstToken {
+                    job,
+                    cached_tokens: sequence.cached_tokens,
+                });
+            } else {
+                continue;
+            }
+            sequence.generated += 1;
+            totals.output_tokens += 1;
+            if sequence.generated == sequence.job.output_tokens {
+                finished.push(job);
+            }
+        }
+        for job in finished {
+            if let Some(sequence) = self.running.remove(&job) {
+                self.free(&sequence);
+            }
+            events.push(Event::Finished { job });
+        }
+    }
+
+    /// Plans a step that begins `at`, and says when it ends.
+    fn begin_step(&mut self, at: u64) -> Option<u64> {
         self.admit();
-        let mut budget = self.model.step_tokens;
-        let (mut prefilled, mut decoding) = (0, 0);
+        let mut decoding = 0;
         for sequence in self.running.values_mut() {
-            let left = sequence.job.prompt_tokens - sequence.prefilled;
-            sequence.chunk = left.min(budget);
-            budget -= sequence.chunk;
-            prefilled += sequence.chunk;
-            decoding += usize::from(left == 0);
+            sequence.decodes_now = sequence.prefill_left == 0;
+            decoding += usize::from(sequence.decodes_now);
         }
-        if self.running.is_empty() {
-            self.step_ends = None;
-            return;
+        let mut budget = self.model.step_tokens.saturating_sub(decoding).max(1);
+        let mut prefill = 0;
+        for sequence in self.running.values_mut() {
+            if budget == 0 {
+                break;
+            }
+            sequence.prefill_now = sequence.prefill_left.min(budget);
+            budget -= sequence.prefill_now;
+            prefill += sequence.prefill_now;
         }
-        let mut cost = prefilled as f64 * self.model.prefill_us;
+        if decoding + prefill == 0 {
+            return None;
+        }
+        let mut cost = prefill as f64 * self.model.prefill_us;
         if decoding > 0 {
             cost += self.model.decode_base_us + decoding as f64 * self.model.decode_us;
         }
-        self.step_ends = Some(self.now + (cost as u64).max(1));
+        // A step that costs nothing would let a long job run forever at one moment.
+        Some(at + (cost as u64).max(1))
     }
 
-    fn finish_step(&mut self, events: &mut Vec<Event>) {
-        let ids: Vec<JobId> = self.running.keys().copied().collect();
-        for id in ids {
-            let Some(sequence) = self.running.get_mut(&id) else {
-                continue;
-            };
-            if sequence.prefilled < sequence.job.prompt_tokens {
-                sequence.prefilled += sequence.chunk;
-                if sequence.prefilled < sequence.job.prompt_tokens {
-                    continue;
-                }
-                let cached_tokens = sequence.cached_tokens;
-                self.share(id);
-                events.push(Event::FirstToken {
-                    job: id,
-                    cached_tokens,
-                });
-            } else {
-                events.push(Event::Token { job: id });
-            }
-            self.totals.output_tokens += 1;
-            let done = self.running.get_mut(&id).is_some_and(|sequence| {
-                sequence.produced += 1;
-                sequence.produced >= sequence.job.output_tokens
-            });
-            if done && let Some(sequence) = self.running.remove(&id) {
-                self.release(sequence);
-                events.push(Event::Finished { job: id });
-            }
-        }
-    }
-
+    /// Lets jobs in, first come first served: one that does not fit holds up those behind it.
     fn admit(&mut self) {
+        let block_tokens = self.model.block_tokens;
         while self.running.len() < self.model.max_sequences {
-            let Some((id, job)) = self.waiting.pop_front() else {
+            let Some(entry) = self.waiting.first_entry() else {
                 return;
             };
-            let hit = job
-                .blocks
-                .iter()
-                .take_while(|hash| self.cache.contains_key(hash))
-                .count();
-            let whole = (job.prompt_tokens + job.output_tokens).div_ceil(self.model.block_tokens);
-            let private = whole.saturating_sub(hit);
-            self.hold(&job.blocks[..hit]);
-            if !self.make_room(private) {
-                self.unhold(&job.blocks[..hit]);
-                if !self.running.is_empty() {
-                    self.waiting.push_front((id, job));
-                    return;
-                }
-                // Larger than the whole cache: run alone rather than never.
-                self.hold(&job.blocks[..hit]);
+            let job = entry.get();
+            let capacity = self.kv.capacity();
+            let wanted = job
+                .prompt_tokens
+                .saturating_add(job.output_tokens)
+                .div_ceil(block_tokens);
+            // What is larger than the whole cache runs alone in it, so that it ends some day.
+            let named = job.blocks.len().min(capacity);
+            let anonymous = wanted.min(capacity).saturating_sub(named);
+            // The last token is always computed: its output is the first token of the answer.
+            let reusable = named.min((job.prompt_tokens - 1) / block_tokens);
+            let cached_tokens = self.kv.matched(&job.blocks[..reusable]) * block_tokens;
+            if !self.kv.acquire(&job.blocks[..named], anonymous) {
+                return;
             }
-            self.private_blocks += private;
-            // The last token of a prompt is always computed.
-            let cached_tokens =
-                (hit * self.model.block_tokens).min(job.prompt_tokens.saturating_sub(1));
             self.totals.prompt_tokens += job.prompt_tokens as u64;
             self.totals.cached_tokens += cached_tokens as u64;
+            let (id, mut job) = entry.remove_entry();
+            job.blocks.truncate(named);
             self.running.insert(
                 id,
                 Sequence {
+                    anonymous_blocks: anonymous,
                     cached_tokens,
-                    shared: hit,
-                    private,
-                    prefilled: cached_tokens,
-                    chunk: 0,
-                    produced: 0,
+                    prefill_left: job.prompt_tokens - cached_tokens,
+                    prefill_now: 0,
+                    decodes_now: false,
+                    generated: 0,
                     job,
                 },
             );
         }
     }
 
-    /// The prompt is computed: its further blocks go into the cache.
-    fn share(&mut self, id: JobId) {
-        let Some(mut sequence) = self.running.remove(&id) else {
-            return;
-        };
-        for (depth, &hash) in sequence.job.blocks.iter().enumerate().skip(sequence.shared) {
-            let now = self.now;
-            let block = self.cache.entry(hash).or_insert(Block {
-                users: 0,
-                depth,
-                used_at: now,
-            });
-            if block.users == 0 {
-                self.idle
-                    .remove(&(block.used_at, Reverse(block.depth), hash));
-            }
-            block.users += 1;
-            if sequence.private > 0 {
-                sequence.private -= 1;
-                self.private_blocks -= 1;
-            }
-        }
-        sequence.shared = sequence.job.blocks.len();
-        self.running.insert(id, sequence);
-    }
-
-    fn release(&mut self, sequence: Sequence) {
-        self.private_blocks -= sequence.private;
-        self.unhold(&sequence.job.blocks[..sequence.shared]);
-    }
-
-    fn hold(&mut self, hashes: &[u64]) {
-        for &hash in hashes {
-            if let Some(block) = self.cache.get_mut(&hash) {
-                if block.users == 0 {
-                    self.idle
-                        .remove(&(block.used_at, Reverse(block.depth), hash));
-                }
-                block.users += 1;
-            }
-        }
-    }
-
-    fn unhold(&mut self, hashes: &[u64]) {
-        for &hash in hashes {
-            if let Some(block) = self.cache.get_mut(&hash) {
-                block.users -= 1;
-                if block.users == 0 {
-                    block.used_at = self.now;
-                    self.idle
-                        .insert((block.used_at, Reverse(block.depth), hash), ());
-                }
-            }
-        }
-    }
-
-    fn make_room(&mut self, blocks: usize) -> bool {
-        while self.cache.len() + self.private_blocks + blocks > self.model.kv_blocks {
-            let Some(((_, _, hash), ())) = self.idle.pop_first() else {
-                return false;
-            };
-            self.cache.remove(&hash);
-            self.totals.evicted_blocks += 1;
-        }
-        true
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn job(blocks: std::ops::Range<u64>, output_tokens: usize) -> Job {
-        let blocks: Vec<u64> = blocks.collect();
-        Job {
-            prompt_tokens: blocks.len() * 16 + 1,
-            blocks,
-            output_tokens,
-        }
-    }
-
-    fn run(engine: &mut Engine) -> Vec<Event> {
-        let mut events = Vec::new();
-        while let Some(at) = engine.next_at() {
-            engine.step(at, &mut events);
-        }
-        events
-    }
-
-    fn cached(events: &[Event]) -> Vec<usize> {
-        let cached = events.iter().filter_map(|event| match event {
-            Event::FirstToken { cached_tokens, .. } => Some(*cached_tokens),
-            _ => None,
-        });
-        cached.collect()
-    }
-
-    #[test]
-    fn every_job_gives_all_its_tokens_and_nothing_stays_behind() {
-        let mut engine = Engine::new(EngineModel {
-            max_sequences: 3,
-            ..EngineModel::default()
-        });
-        for i in 0..20 {
-            engine.submit(0, job(i * 100..i * 100 + 50, 7));
-        }
-        let events = run(&mut engine);
-        let tokens = events
-            .iter()
-            .filter(|event| !matches!(event, Event::Finished { .. }))
-            .count();
-        assert_eq!(tokens, 20 * 7);
-        assert_eq!(events.len() - tokens, 20);
-        assert_eq!(
-            (engine.running(), engine.waiting(), engine.kv_usage()),
-            (0, 0, 0.0)
-        );
-    }
-
-    #[test]
-    fn a_conversation_finds_its_earlier_turns() {
-        let mut engine = Engine::new(EngineModel::default());
-        for turns in 1..4 {
-            engine.submit(0, job(0..turns * 10, 2));
-            assert_eq!(cached(&run(&mut engine)), [(turns as usize - 1) * 160]);
-        }
-    }
-
-    #[test]
-    fn a_full_cache_loses_what_was_used_least_recently_and_tails_first() {
-        let mut engine = Engine::new(EngineModel {
-            kv_blocks: 25,
-            ..EngineModel::default()
-        });
-        for blocks in [0..10, 100..110] {
-            engine.submit(0, job(blocks, 1));
-            run(&mut engine);
-        }
-        engine.submit(0, job(200..205, 1));
-        run(&mut engine);
-        engine.submit(0, job(0..10, 1));
-        let kept = cached(&run(&mut engine))[0];
-        assert!(kept > 0 && kept < 160, "{kept}");
-        engine.submit(0, job(200..205, 1));
-        assert_eq!(cached(&run(&mut engine)), [80]);
-    }
-
-    #[test]
-    fn a_cancelled_job_frees_what_it_held() {
-        let mut engine = Engine::new(EngineModel::default());
-        let id = engine.submit(0, job(0..100, 1000));
-        engine.step(3_000_000, &mut Vec::new());
-        assert!(engine.kv_usage() > 0.0);
-        engine.cancel(id);
-        assert_eq!((engine.running(), engine.kv_usage()), (0, 0.0));
-        engine.step(u64::MAX / 2, &mut Vec::new());
-        assert_eq!(engine.next_at(), None);
-    }
-
-    #[test]
-    fn a_cached_prompt_answers_sooner() {
-        let mut engine = Engine::new(EngineModel::default());
-        engine.submit(0, job(0..100, 1));
-        run(&mut engine);
-        let cold = engine.now;
-        engine.submit(cold, job(0..100, 1));
-        run(&mut engine);
-        assert!(
-            (engine.now - cold) * 20 < cold,
-            "{cold} then {}",
-            engine.now - cold
-        );
+    fn free(&mut self, sequence: &Sequence) {
+        self.kv
+            .release(&sequence.job.blocks, sequence.anonymous_blocks);
     }
 }

@@ -1,9 +1,9 @@
 //! What an engine does wrong on demand.
 
-use std::time::Duration;
-
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Set for all requests (`POST /sim/faults`, [`SimEngine::set_faults`](super::SimEngine::set_faults)), or for one in its
 /// header `x-sim-fault`, as JSON.
@@ -14,8 +14,9 @@ pub struct Faults {
     pub head_delay_ms: u64,
     /// Silence between the head and the first event.
     pub first_delay_ms: u64,
-    /// A stream of `events` events, this far apart.
+    /// Silence between one event and the next.
     pub event_interval_ms: u64,
+    /// A stream of so many events, whatever was asked.
     pub events: Option<u64>,
     /// Answer with this status and an error body.
     pub status: Option<u16>,
@@ -41,9 +42,12 @@ pub struct Faults {
     /// A stream of so many bytes, as fast as it can be read.
     pub flood_bytes: Option<u64>,
     /// One event of so many bytes without a new line.
-    pub big_event_bytes: Option<usize>,
-    /// Written to the socket instead of an answer.
+    pub big_event_bytes: Option<u64>,
+    /// Written to the socket instead of an answer; then the connection is closed.
     pub raw_response: Option<String>,
+    /// Instead of `raw_response`, for bytes that are no text.
+    #[serde(rename = "raw_response_base64", with = "base64_text")]
+    pub raw_response_bytes: Vec<u8>,
     /// Requests wait until they are released.
     pub hold: bool,
 }
@@ -54,7 +58,18 @@ pub struct Chunk {
     pub delay_ms: u64,
     pub text: String,
     /// Instead of `text`, for bytes that are no text.
+    #[serde(rename = "base64", with = "base64_text")]
     pub bytes: Vec<u8>,
+}
+
+impl Faults {
+    pub(super) fn raw(&self) -> Option<Bytes> {
+        match &self.raw_response {
+            Some(text) => Some(Bytes::copy_from_slice(text.as_bytes())),
+            None if self.raw_response_bytes.is_empty() => None,
+            None => Some(Bytes::copy_from_slice(&self.raw_response_bytes)),
+        }
+    }
 }
 
 impl Chunk {
@@ -81,8 +96,20 @@ impl Chunk {
             Bytes::copy_from_slice(&self.bytes)
         }
     }
+}
 
-    pub(super) fn delay(&self) -> Duration {
-        Duration::from_millis(self.delay_ms)
+/// Bytes in JSON.
+mod base64_text {
+    use super::*;
+
+    pub(super) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&BASE64_STANDARD.encode(bytes))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<u8>, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        BASE64_STANDARD.decode(text).map_err(D::Error::custom)
     }
 }

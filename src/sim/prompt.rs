@@ -8,6 +8,8 @@ use super::engine::Job;
 /// Four bytes of text are a token.
 pub(super) const TOKEN_BYTES: usize = 4;
 const DEFAULT_OUTPUT: usize = 16;
+/// Nobody gets more: an answer that never ends would hold up an engine without time.
+const MOST_OUTPUT: u64 = 1 << 20;
 
 /// What a request asks for.
 pub(super) struct Wanted {
@@ -34,6 +36,8 @@ impl Wanted {
             "input",
             "query",
             "documents",
+            "text_1",
+            "text_2",
         ] {
             append(&body[key], &mut text);
         }
@@ -47,10 +51,7 @@ impl Wanted {
                 blocks: blocks(text.as_bytes(), block_tokens),
                 prompt_tokens,
                 output_tokens: output
-                    .map_or(DEFAULT_OUTPUT, |output| {
-                        usize::try_from(output).unwrap_or(usize::MAX)
-                    })
-                    .max(1),
+                    .map_or(DEFAULT_OUTPUT, |output| output.min(MOST_OUTPUT) as usize),
             },
             model,
         })

@@ -2,13 +2,17 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use bytes::Bytes;
 use parking_lot::Mutex;
 use serde::Serialize;
+use serde_json::{Value, json};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// One request as the engine got it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct SeenRequest {
     pub id: u64,
     pub method: String,
@@ -20,8 +24,7 @@ pub struct SeenRequest {
     /// XXH3-64 of the body.
     pub body_hash: u64,
     /// The body itself while it is small.
-    #[serde(skip)]
-    pub body: Vec<u8>,
+    pub body: Bytes,
     pub ended: Ended,
 }
 
@@ -47,16 +50,27 @@ impl SeenRequest {
     }
 }
 
+/// Bounds of the log: the oldest requests go first.
 const KEPT: usize = 10_000;
 const KEPT_BODY: usize = 64 << 10;
+const KEPT_BODIES: usize = 64 << 20;
 
-#[derive(Default)]
 pub(super) struct Log {
-    requests: Mutex<VecDeque<SeenRequest>>,
-    next: std::sync::atomic::AtomicU64,
+    /// Off, requests are counted and nothing else.
+    observe: bool,
+    kept: Mutex<Kept>,
+    total: AtomicU64,
+    running: AtomicU64,
 }
 
-/// Notes the end of a request; dropped without one, the client has gone.
+#[derive(Default)]
+struct Kept {
+    /// In order of their ids, which are consecutive.
+    requests: VecDeque<SeenRequest>,
+    body_bytes: usize,
+}
+
+/// A request under way. Notes its end; dropped without one, the client has gone.
 pub(super) struct Entry {
     log: Arc<Log>,
     id: u64,
@@ -64,37 +78,28 @@ pub(super) struct Entry {
 }
 
 impl Log {
-    pub(super) fn add(self: &Arc<Self>, parts: &http::request::Parts, body: &[u8]) -> Entry {
-        let id = self.next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let headers = parts.headers.iter().map(|(name, value)| {
-            (
-                name.as_str().to_owned(),
-                String::from_utf8_lossy(value.as_bytes()).into_owned(),
-            )
-        });
-        let target = parts
-            .uri
-            .path_and_query()
-            .map_or("*", |target| target.as_str());
-        let mut requests = self.requests.lock();
-        if requests.len() == KEPT {
-            requests.pop_front();
+    pub(super) fn new(observe: bool) -> Self {
+        Self {
+            observe,
+            kept: Mutex::default(),
+            total: AtomicU64::new(0),
+            running: AtomicU64::new(0),
         }
-        requests.push_back(SeenRequest {
-            id,
-            method: parts.method.to_string(),
-            target: target.to_owned(),
-            version: format!("{:?}", parts.version),
-            headers: headers.collect(),
-            body_length: body.len(),
-            body_hash: xxh3_64(body),
-            body: if body.len() <= KEPT_BODY {
-                body.to_vec()
-            } else {
-                Vec::new()
-            },
-            ended: Ended::Running,
-        });
+    }
+
+    pub(super) fn add(self: &Arc<Self>, parts: &http::request::Parts, body: &Bytes) -> Entry {
+        self.running.fetch_add(1, Ordering::Relaxed);
+        let id = if self.observe {
+            let mut request = seen(parts, body);
+            let mut kept = self.kept.lock();
+            // Counted under the lock, so that ids stay in order.
+            request.id = self.total.fetch_add(1, Ordering::Relaxed);
+            let id = request.id;
+            kept.push(request);
+            id
+        } else {
+            self.total.fetch_add(1, Ordering::Relaxed)
+        };
         Entry {
             log: Arc::clone(self),
             id,
@@ -103,36 +108,103 @@ impl Log {
     }
 
     pub(super) fn all(&self) -> Vec<SeenRequest> {
-        self.requests.lock().iter().cloned().collect()
+        self.kept.lock().requests.iter().cloned().collect()
     }
 
     pub(super) fn clear(&self) {
-        self.requests.lock().clear();
+        *self.kept.lock() = Kept::default();
     }
 
-    pub(super) fn count(&self) -> u64 {
-        self.next.load(std::sync::atomic::Ordering::Relaxed)
+    pub(super) fn total(&self) -> u64 {
+        self.total.load(Ordering::Relaxed)
     }
 
-    fn end(&self, id: u64, how: Ended) {
-        let mut requests = self.requests.lock();
-        if let Some(request) = requests.iter_mut().rev().find(|request| request.id == id) {
+    /// Requests that have not ended, those that a fault holds up included.
+    pub(super) fn running(&self) -> u64 {
+        self.running.load(Ordering::Relaxed)
+    }
+}
+
+fn seen(parts: &http::request::Parts, body: &Bytes) -> SeenRequest {
+    let headers = parts.headers.iter().map(|(name, value)| {
+        let value = String::from_utf8_lossy(value.as_bytes());
+        (name.as_str().to_owned(), value.into_owned())
+    });
+    let target = parts.uri.path_and_query();
+    SeenRequest {
+        id: 0,
+        method: parts.method.to_string(),
+        target: target.map_or("*", |target| target.as_str()).to_owned(),
+        version: format!("{:?}", parts.version),
+        headers: headers.collect(),
+        body_length: body.len(),
+        body_hash: xxh3_64(body),
+        body: if body.len() <= KEPT_BODY {
+            body.clone()
+        } else {
+            Bytes::new()
+        },
+        ended: Ended::Running,
+    }
+}
+
+impl Kept {
+    fn push(&mut self, request: SeenRequest) {
+        self.body_bytes += request.body.len();
+        self.requests.push_back(request);
+        while (self.requests.len() > KEPT || self.body_bytes > KEPT_BODIES)
+            && let Some(oldest) = self.requests.pop_front()
+        {
+            self.body_bytes -= oldest.body.len();
+        }
+    }
+
+    fn end(&mut self, id: u64, how: Ended) {
+        let Some(oldest) = self.requests.front().map(|request| request.id) else {
+            return;
+        };
+        // Before the oldest: it has been dropped from the log.
+        if let Some(at) = id.checked_sub(oldest)
+            && let Some(request) = self.requests.get_mut(at as usize)
+        {
             request.ended = how;
         }
     }
 }
 
+impl SeenRequest {
+    /// As `GET /sim/requests` tells it: a body that is no text is `body_base64`.
+    pub(super) fn to_json(&self) -> Value {
+        let mut value = json!({
+            "id": self.id, "method": self.method, "target": self.target, "version": self.version,
+            "headers": self.headers, "body_length": self.body_length,
+            "body_xxh3": format!("{:016x}", self.body_hash), "ended": self.ended,
+        });
+        match std::str::from_utf8(&self.body) {
+            // Too large to be kept.
+            Ok("") if self.body_length > 0 => {}
+            Ok(text) => value["body"] = text.into(),
+            Err(_) => value["body_base64"] = BASE64_STANDARD.encode(&self.body).into(),
+        }
+        value
+    }
+}
+
 impl Entry {
+    /// Told before the client can see the end, so that who has seen it finds it in the log.
     pub(super) fn ended(&mut self, how: Ended) {
-        self.ended = true;
-        self.log.end(self.id, how);
+        if std::mem::replace(&mut self.ended, true) {
+            return;
+        }
+        self.log.running.fetch_sub(1, Ordering::Relaxed);
+        if self.log.observe {
+            self.log.kept.lock().end(self.id, how);
+        }
     }
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        if !self.ended {
-            self.log.end(self.id, Ended::ClientGone);
-        }
+        self.ended(Ended::ClientGone);
     }
 }
