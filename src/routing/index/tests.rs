@@ -336,3 +336,25 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_flood_of_cold_prompts_never_reaches_a_hot_prefix_nor_the_limit() {
+    const LIMIT: usize = 20_000;
+    let index = PrefixIndex::new(LIMIT, Duration::from_secs(20 * 60), 64);
+    let hot: Vec<BlockHash> = (0..32).map(|block| BlockHash(1 << 60 | block)).collect();
+    let full = index.bytes();
+    for prompt in 0..60_000_u64 {
+        let cold: Vec<BlockHash> = (1..=32)
+            .map(|block| BlockHash(prompt << 8 | block))
+            .collect();
+        index.record(PodSlot(1), &cold, prompt);
+        if prompt % 100 == 0 {
+            if prompt > 0 {
+                assert_eq!(depths(&index, &hot, prompt, &[0]), [32], "prompt {prompt}");
+            }
+            index.record(PodSlot(0), &hot, prompt);
+            assert!(index.len() <= LIMIT, "prompt {prompt}");
+        }
+    }
+    assert_eq!(index.bytes(), full);
+}
