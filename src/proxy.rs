@@ -26,7 +26,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::header::CONTENT_ENCODING;
+use http::header::{CONTENT_ENCODING, UPGRADE};
+use http::{Method, StatusCode};
 use pingora_core::modules::http::HttpModules;
 use pingora_core::protocols::Digest;
 use pingora_core::upstreams::peer::HttpPeer;
@@ -39,6 +40,7 @@ pub use context::RequestContext;
 pub use state::{Live, State};
 
 use crate::usage::UsageScanner;
+use error::ErrorAnswer;
 use intake::Intake;
 
 pub struct Gateway {
@@ -93,7 +95,8 @@ impl ProxyHttp for Gateway {
             Intake::Answered => Ok(true),
             Intake::Forward(body) => {
                 context.body_length = body.len();
-                if !session.is_upgrade_req() {
+                context.may_upgrade = asks_for_websocket(session) && body.is_empty();
+                if !context.may_upgrade {
                     replay::wrap(
                         session,
                         body,
@@ -153,6 +156,13 @@ impl ProxyHttp for Gateway {
         context: &mut RequestContext,
     ) -> Result<()> {
         context.deadline.heard();
+        if response.status == StatusCode::SWITCHING_PROTOCOLS && !context.may_upgrade {
+            let answer = ErrorAnswer::engine(
+                StatusCode::BAD_GATEWAY,
+                "the engine switched protocols without being asked to",
+            );
+            return Err(context.fail(answer).into_up());
+        }
         if response.status.is_informational() {
             return Ok(());
         }
@@ -212,7 +222,11 @@ impl ProxyHttp for Gateway {
         context: &mut RequestContext,
         client_reused: bool,
     ) -> Box<Error> {
-        let mut error = error.more_context(format!("pod: {peer}"));
+        let mut error = match error.etype() {
+            // An answer that was chosen here; its context is for the client.
+            ErrorType::HTTPStatus(_) => error,
+            _ => error.more_context(format!("pod: {peer}")),
+        };
         // The engine may have begun to read the request. It is sent again only where that can do no harm: a method
         // that changes nothing, on a kept connection that turned out to be closed.
         let harmless = session.req_header().method.is_safe() && context.body_length == 0;
@@ -280,4 +294,13 @@ impl ProxyHttp for Gateway {
         // Pingora's own summary has the path with its query, which may carry a secret.
         format!("request {}", context.request_id)
     }
+}
+
+/// The one upgrade that is passed on. All others are taken off, and the request is an ordinary one.
+fn asks_for_websocket(session: &Session) -> bool {
+    let header = session.req_header();
+    let wanted = header.headers.get(UPGRADE);
+    session.is_upgrade_req()
+        && header.method == Method::GET
+        && wanted.is_some_and(|wanted| wanted.as_bytes().eq_ignore_ascii_case(b"websocket"))
 }

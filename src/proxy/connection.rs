@@ -328,7 +328,14 @@ impl GetSocketDigest for Connection {
 
 #[async_trait]
 impl Peek for Connection {
+    /// Waits for as many bytes as the buffer holds, so it too is bounded by the time for a head.
     async fn try_peek(&mut self, buffer: &mut [u8]) -> io::Result<bool> {
-        self.stream.try_peek(buffer).await
+        let peek = self.stream.try_peek(buffer);
+        match &self.header_deadline {
+            Some(deadline) => tokio::time::timeout_at(deadline.deadline(), peek)
+                .await
+                .unwrap_or_else(|_| Err(header_timed_out())),
+            None => peek.await,
+        }
     }
 }

@@ -36,6 +36,8 @@ pub struct RequestContext {
     pub(super) body_length: usize,
     /// The body was decoded: the engine gets it without its Content-Encoding.
     pub(super) decoded: bool,
+    /// The client asked for a websocket, and the engine may agree.
+    pub(super) may_upgrade: bool,
     pub(super) answer: Answer,
     /// Counts the request as open until its end.
     pub(super) open: Option<OpenRequest>,
@@ -90,6 +92,7 @@ impl RequestContext {
             error: None,
             body_length: 0,
             decoded: false,
+            may_upgrade: false,
             answer: Answer::default(),
             open: None,
         }

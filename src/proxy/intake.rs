@@ -4,6 +4,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, Method};
 use pingora_core::Result;
+use pingora_http::RequestHeader;
 use pingora_proxy::Session;
 
 use super::body::{self, ReadError};
@@ -94,7 +95,7 @@ async fn admit(
         }
         route_by_body(state, &session.req_header().headers, &body, context)?;
     } else {
-        route_by_path(state, &session.req_header().headers, &path, &body, context)?;
+        route_by_path(state, session.req_header(), &path, &body, context)?;
     }
     Ok(Intake::Forward(body))
 }
@@ -175,10 +176,11 @@ fn hash(request: &InferenceRequest<'_>, context: &RequestContext) -> PrefixBlock
     blocks
 }
 
-/// Any other path: by the model it names, or by load when all pods are alike.
+/// Any other path: by the model it names, or by load when all pods are alike. A browser's preflight names no model, and
+/// any pod can answer it.
 fn route_by_path(
     state: &State,
-    headers: &HeaderMap,
+    header: &RequestHeader,
     path: &str,
     body: &Bytes,
     context: &mut RequestContext,
@@ -187,10 +189,10 @@ fn route_by_path(
     let named = request::model_in_path(path).or_else(|| request::peek_model(body));
     let model = match &named {
         Some(name) => Some(find_model(&snapshot, name)?.name().to_owned()),
-        None if snapshot.is_uniform() => None,
+        None if snapshot.is_uniform() || header.method == Method::OPTIONS => None,
         None => return Err(ErrorAnswer::unknown_path()),
     };
-    let plan = plan(headers, model.as_deref(), context)?;
+    let plan = plan(&header.headers, model.as_deref(), context)?;
     context.routing = Some(Routing {
         model,
         plan,

@@ -11,7 +11,6 @@ use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use parking_lot::Mutex;
-use serde_json::Value;
 use tokio::sync::watch;
 
 use super::answer::{self, Counts, Events};
@@ -19,7 +18,7 @@ use super::drive::Driver;
 use super::engine::{Event, Job};
 use super::faults::Faults;
 use super::pages::{bad_request, no_model, not_found, preflight, refusal};
-use super::prompt::Wanted;
+use super::prompt::{self, Wanted};
 use super::seen::{Ended, Entry, Log};
 use super::socket::Switch;
 use super::stream::{Body, Pieces, in_three, pause, scripted, streamed, whole};
@@ -184,7 +183,7 @@ impl Face {
                 }
             }
         } else {
-            match serde_json::from_slice::<Value>(body) {
+            match prompt::read_json(body) {
                 Ok(value) => value,
                 Err(error) => {
                     return refuse(&error.to_string(), "bad_json");

@@ -11,6 +11,40 @@ const DEFAULT_OUTPUT: usize = 16;
 /// Nobody gets more: an answer that never ends would hold up an engine without time.
 const MOST_OUTPUT: u64 = 1 << 20;
 
+/// Engines are written in Python, whose JSON reader takes half a surrogate pair.
+pub(super) fn read_json(body: &[u8]) -> serde_json::Result<Value> {
+    serde_json::from_slice(body).or_else(|error| match std::str::from_utf8(body) {
+        Ok(text) if text.contains("\\u") => serde_json::from_str(&without_surrogates(text)),
+        _ => Err(error),
+    })
+}
+
+fn without_surrogates(text: &str) -> String {
+    let mut parts = text.split("\\u");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let is_surrogate = matches!(
+            part.as_bytes(),
+            [
+                b'd' | b'D',
+                b'8' | b'9' | b'a'..=b'f' | b'A'..=b'F',
+                _,
+                _,
+                ..,
+            ]
+        );
+        out.push_str("\\u");
+        match part.get(4..) {
+            Some(rest) if is_surrogate => {
+                out.push_str("fffd");
+                out.push_str(rest);
+            }
+            _ => out.push_str(part),
+        }
+    }
+    out
+}
+
 /// What a request asks for.
 pub(super) struct Wanted {
     pub(super) model: String,

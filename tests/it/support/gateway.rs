@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
@@ -63,6 +63,20 @@ impl Gateway {
     pub(crate) async fn until_ready(&self) {
         eventually("a pod is ready", || async {
             (client::get(self.admin, "/readyz").await.ok()?.status == 200).then_some(())
+        })
+        .await;
+    }
+
+    /// Until each of these is served by a pod that is ready.
+    pub(crate) async fn until_models(&self, names: &[&str]) {
+        eventually("the models are served", || async {
+            let page = client::get(self.admin, "/models").await.ok()?.json();
+            let ready = |name: &&str| {
+                let models = page.as_array()?.iter();
+                let model = models.filter(|model| model["name"] == **name).next_back()?;
+                (model["ready"].as_u64()? > 0).then_some(())
+            };
+            names.iter().all(|name| ready(name).is_some()).then_some(())
         })
         .await;
     }
@@ -182,7 +196,7 @@ pub(crate) fn sum(page: &str, family: &str, labels: &[&str]) -> f64 {
         .sum()
 }
 
-fn complete(config: &str, address: SocketAddr, admin: SocketAddr, upgrade: &PathBuf) -> String {
+fn complete(config: &str, address: SocketAddr, admin: SocketAddr, upgrade: &Path) -> String {
     let server = if config.contains("server:") {
         String::new()
     } else {
