@@ -33,10 +33,11 @@ pub(super) async fn read(session: &mut ServerSession, limits: &Limits) -> Result
         return Ok(Bytes::new());
     }
     if expects_continue(session) {
-        session
-            .write_continue_response()
-            .await
-            .map_err(ReadError::Connection)?;
+        // Pingora takes any answer before the body's end, this one too, as the end of the connection.
+        session.set_close_on_response_before_downstream_finish(false);
+        let written = session.write_continue_response().await;
+        session.set_close_on_response_before_downstream_finish(true);
+        written.map_err(|error| ReadError::Connection(error.into_down()))?;
     }
     let announced = announced_length(session).and_then(|length| usize::try_from(length).ok());
     let started = Instant::now();
@@ -124,7 +125,7 @@ async fn next_chunk(
             .await
             .map_err(|_| ReadError::Answer(ErrorAnswer::body_too_slow()))?,
     };
-    chunk.map_err(ReadError::Connection)
+    chunk.map_err(|error| ReadError::Connection(error.into_down()))
 }
 
 /// The lowest rate holds on average, once a body has taken as long as a single pause may take.

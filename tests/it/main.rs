@@ -6,6 +6,8 @@
     reason = "a test fails by panicking, in its helpers too"
 )]
 
+mod bodies;
+mod framing;
 mod layering;
 mod requests;
 mod support;

@@ -5,7 +5,6 @@
 pub(crate) mod client;
 pub(crate) mod gateway;
 
-use std::future::Future;
 use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
@@ -22,17 +21,15 @@ pub(crate) fn free_address() -> SocketAddr {
 }
 
 /// Asks again until `check` gives a value.
-pub(crate) async fn eventually<T, F>(what: &str, check: impl FnMut() -> F) -> T
-where
-    F: Future<Output = Option<T>>,
-{
+pub(crate) async fn eventually<T>(what: &str, check: impl AsyncFnMut() -> Option<T>) -> T {
     within(PATIENCE, what, check).await
 }
 
-pub(crate) async fn within<T, F>(patience: Duration, what: &str, mut check: impl FnMut() -> F) -> T
-where
-    F: Future<Output = Option<T>>,
-{
+pub(crate) async fn within<T>(
+    patience: Duration,
+    what: &str,
+    mut check: impl AsyncFnMut() -> Option<T>,
+) -> T {
     let end = Instant::now() + patience;
     loop {
         if let Some(value) = check().await {

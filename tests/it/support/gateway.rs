@@ -49,7 +49,7 @@ impl Gateway {
             admin,
             folder,
         };
-        eventually("the gateway listens", || async {
+        eventually("the gateway listens", async || {
             let live = client::get(gateway.admin, "/livez").await.ok()?;
             let open = tokio::net::TcpStream::connect(gateway.address)
                 .await
@@ -61,7 +61,7 @@ impl Gateway {
     }
 
     pub(crate) async fn until_ready(&self) {
-        eventually("a pod is ready", || async {
+        eventually("a pod is ready", async || {
             (client::get(self.admin, "/readyz").await.ok()?.status == 200).then_some(())
         })
         .await;
@@ -69,7 +69,7 @@ impl Gateway {
 
     /// Until each of these is served by a pod that is ready.
     pub(crate) async fn until_models(&self, names: &[&str]) {
-        eventually("the models are served", || async {
+        eventually("the models are served", async || {
             let page = client::get(self.admin, "/models").await.ok()?.json();
             let ready = |name: &&str| {
                 let models = page.as_array()?.iter();
@@ -107,7 +107,7 @@ impl Gateway {
     }
 
     pub(crate) async fn until_idle(&self) {
-        eventually("no request is in flight", || async {
+        eventually("no request is in flight", async || {
             self.in_flight()
                 .await
                 .iter()
