@@ -7,7 +7,9 @@
 )]
 
 mod bodies;
+mod cancel;
 mod framing;
 mod layering;
 mod requests;
+mod streams;
 mod support;

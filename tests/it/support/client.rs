@@ -235,6 +235,14 @@ impl Connection {
         Ok(Some(chunk))
     }
 
+    /// The next bytes of a body, however framed.
+    pub(crate) async fn some_bytes(&mut self) -> std::io::Result<Vec<u8>> {
+        if self.unread.is_empty() {
+            self.fill().await?;
+        }
+        Ok(std::mem::take(&mut self.unread))
+    }
+
     /// Whether the other side has closed; waits for it to do so or to send something.
     pub(crate) async fn closed(&mut self) -> bool {
         !matches!(self.fill().await, Ok(true))
