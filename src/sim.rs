@@ -126,6 +126,11 @@ impl SimEngine {
         self.face.log.clear();
     }
 
+    /// Health checks so far.
+    pub fn health_checks(&self) -> u64 {
+        self.face.health_checks.load(Ordering::Relaxed)
+    }
+
     /// Open connections, those of health checks included.
     pub fn connections(&self) -> u64 {
         self.face.connections.load(Ordering::Relaxed)

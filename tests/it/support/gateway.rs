@@ -83,12 +83,17 @@ impl Gateway {
 
     /// Replaces the configuration and has it read; the answer of `/reload`.
     pub(crate) async fn reload(&self, config: &str) -> Answer {
-        let upgrade = self.folder.path().join("upgrade");
-        let text = complete(config, self.address, self.admin, &upgrade);
-        std::fs::write(self.folder.path().join("warmgate.yaml"), text).expect("the configuration");
+        self.write(config);
         client::post(self.admin, "/reload", "text/plain", "")
             .await
             .expect("an answer")
+    }
+
+    /// Replaces the configuration file.
+    pub(crate) fn write(&self, config: &str) {
+        let upgrade = self.folder.path().join("upgrade");
+        let text = complete(config, self.address, self.admin, &upgrade);
+        std::fs::write(self.folder.path().join("warmgate.yaml"), text).expect("the configuration");
     }
 
     pub(crate) async fn pods(&self) -> Vec<Value> {
