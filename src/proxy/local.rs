@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
-use pingora_core::Result;
+use pingora_core::{Error, Result};
 use pingora_http::ResponseHeader;
 use pingora_proxy::Session;
 
@@ -129,10 +129,14 @@ async fn send(
     let is_head = session.req_header().method == Method::HEAD;
     session
         .write_response_header(Box::new(response), is_head)
-        .await?;
+        .await
+        .map_err(Error::into_down)?;
     if !is_head {
         context.answer.bytes += body.len() as u64;
-        session.write_response_body(Some(body), true).await?;
+        session
+            .write_response_body(Some(body), true)
+            .await
+            .map_err(Error::into_down)?;
     }
     context.answer.complete = true;
     Ok(())

@@ -34,6 +34,10 @@ pub(super) fn answer_for(error: &Error, context: &mut RequestContext) -> Option<
             ErrorType::InvalidHTTPHeader => {
                 Some(ErrorAnswer::bad_framing("the request is not valid HTTP"))
             }
+            // Pingora's names for these two are hidden.
+            ErrorType::Custom("InvalidChunk" | "InvalidTrailerEnd") => Some(
+                ErrorAnswer::bad_framing("the chunked body is not valid HTTP"),
+            ),
             _ => None,
         },
         ErrorSource::Upstream => Some(engine_failure(error.etype())),

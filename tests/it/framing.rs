@@ -40,6 +40,22 @@ async fn ambiguous_heads_are_refused_and_the_connection_closed() {
 }
 
 #[tokio::test]
+async fn a_broken_chunked_body_is_400() {
+    let engines = engines(1, &["m-a"]).await;
+    let gateway = Gateway::start(&engines.pods()).await;
+    let mut request = head(
+        "POST",
+        "/v1/completions",
+        &[("transfer-encoding", "chunked")],
+        None,
+    );
+    request.extend_from_slice(b"zz\r\n{}\r\n0\r\n\r\n");
+    let (status, closed) = raw(&gateway, &request).await;
+    assert_eq!((status, closed), (400, true));
+    assert!(engines.all_requests().is_empty());
+}
+
+#[tokio::test]
 async fn what_follows_a_request_is_a_request_of_its_own() {
     let engines = engines(1, &["m-a"]).await;
     let gateway = Gateway::start(&format!(
