@@ -9,6 +9,7 @@
 mod bodies;
 mod cancel;
 mod framing;
+mod http2;
 mod layering;
 mod lifecycle;
 mod observe;
