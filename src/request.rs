@@ -57,7 +57,7 @@ pub fn parse<'a>(
     }
     // A form on a path that takes JSON is told so. But many a client (curl for one) sends JSON under a form's name.
     match body::parse(kind, body, options) {
-        Err(BodyError::NotJson(_))
+        Err(BodyError::NotJson(_) | BodyError::NotAnObject(_))
             if matches!(
                 media_type.as_str(),
                 "multipart/form-data" | "application/x-www-form-urlencoded"
@@ -88,3 +88,6 @@ fn media_type(content_type: Option<&str>) -> String {
     let end = value.find(';').unwrap_or(value.len());
     value[..end].trim().to_ascii_lowercase()
 }
+
+#[cfg(test)]
+mod tests;

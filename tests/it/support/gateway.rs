@@ -72,8 +72,8 @@ impl Gateway {
         eventually("the models are served", async || {
             let page = client::get(self.admin, "/models").await.ok()?.json();
             let ready = |name: &&str| {
-                let models = page.as_array()?.iter();
-                let model = models.filter(|model| model["name"] == **name).next_back()?;
+                let mut models = page.as_array()?.iter();
+                let model = models.find(|model| model["name"] == **name)?;
                 (model["ready"].as_u64()? > 0).then_some(())
             };
             names.iter().all(|name| ready(name).is_some()).then_some(())
