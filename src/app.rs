@@ -108,6 +108,7 @@ fn build_state(config: &Config) -> Result<Arc<State>> {
         Arc::new(fleet),
         Arc::new(metrics),
         access,
+        random_seed(),
     )))
 }
 

@@ -22,6 +22,7 @@ mod view;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
@@ -39,6 +40,7 @@ pub struct Fleet {
     current: ArcSwap<Snapshot>,
     settings: ArcSwap<Settings>,
     roster: Mutex<Roster>,
+    picks: AtomicU64,
 }
 
 /// What the fleet needs of the configuration beside the pods.
@@ -85,6 +87,7 @@ impl Fleet {
             current: ArcSwap::default(),
             settings: ArcSwap::from_pointee(Settings::of(config)),
             roster: Mutex::default(),
+            picks: AtomicU64::new(0),
         };
         fleet.apply(config);
         fleet
@@ -93,6 +96,11 @@ impl Fleet {
     /// The view that a request goes by.
     pub fn snapshot(&self) -> Guard<Arc<Snapshot>> {
         self.current.load()
+    }
+
+    /// Numbers the choices of pods, from 1.
+    pub fn next_pick(&self) -> u64 {
+        self.picks.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     pub fn settings(&self) -> Guard<Arc<Settings>> {

@@ -27,6 +27,7 @@ pub struct Pod {
     /// As the pod itself last told; `None` until it has.
     told_models: ArcSwapOption<Vec<String>>,
     in_flight: AtomicU32,
+    last_pick: AtomicU64,
     output_tokens: AtomicU64,
     routable: AtomicBool,
     unresolved_told: AtomicBool,
@@ -53,6 +54,7 @@ impl Pod {
             target: ArcSwap::from_pointee(Err(PeerError::Unresolved)),
             told_models: ArcSwapOption::empty(),
             in_flight: AtomicU32::new(0),
+            last_pick: AtomicU64::new(0),
             output_tokens: AtomicU64::new(0),
             routable: AtomicBool::new(true),
             unresolved_told: AtomicBool::new(false),
@@ -99,8 +101,11 @@ impl Pod {
         }
     }
 
-    /// Counts a request as running here until the guard is dropped.
-    pub fn admit(self: &Arc<Self>) -> InFlight {
+    /// Counts a request as running here until the guard is dropped. `pick`: the number of the choice, see [`Fleet::next_pick`].
+    ///
+    /// [`Fleet::next_pick`]: super::Fleet::next_pick
+    pub fn admit(self: &Arc<Self>, pick: u64) -> InFlight {
+        self.last_pick.store(pick, Ordering::Relaxed);
         self.in_flight.fetch_add(1, Ordering::AcqRel);
         InFlight {
             pod: Arc::clone(self),
@@ -197,6 +202,7 @@ impl Pod {
         let stats = self.stats.load();
         Load {
             in_flight: self.in_flight(),
+            last_pick: self.last_pick.load(Ordering::Relaxed),
             queued: stats.as_ref().and_then(|stats| stats.waiting),
             kv_usage: stats.as_ref().and_then(|stats| stats.kv_usage),
             output_rate: stats.as_ref().and_then(|stats| stats.output_rate),

@@ -57,7 +57,7 @@ pub(super) fn next_peer(state: &State, context: &mut RequestContext) -> Result<B
         }
         context.tries += 1;
         context.attempt = Some(Attempt {
-            in_flight: pod.admit(),
+            in_flight: pod.admit(state.fleet.next_pick()),
             pod: pod.clone(),
             choice,
         });

@@ -21,6 +21,7 @@ pub struct State {
     header_timeout: Arc<ArcSwapOption<Duration>>,
     open: AtomicUsize,
     draining: AtomicBool,
+    /// The next request's seed.
     requests: AtomicU64,
     epoch: Instant,
 }
@@ -37,11 +38,13 @@ pub struct Live {
 }
 
 impl State {
+    /// `seed`: gateways that start together must not choose alike.
     pub fn new(
         live: Live,
         fleet: Arc<Fleet>,
         metrics: Arc<Metrics>,
         access: Option<AccessLog>,
+        seed: u64,
     ) -> Self {
         let header_timeout = Arc::new(ArcSwapOption::from_pointee(live.limits.header_timeout));
         Self {
@@ -52,7 +55,7 @@ impl State {
             header_timeout,
             open: AtomicUsize::new(0),
             draining: AtomicBool::new(false),
-            requests: AtomicU64::new(0),
+            requests: AtomicU64::new(seed),
             epoch: Instant::now(),
         }
     }

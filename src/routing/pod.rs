@@ -10,6 +10,8 @@ pub struct PodSlot(pub u16);
 pub struct Load {
     /// Requests that this gateway has sent to the pod and that have not ended.
     pub in_flight: u32,
+    /// When the pod was chosen last, in choices of this gateway; 0: never.
+    pub last_pick: u64,
     /// Requests waiting inside the engine.
     pub queued: Option<f64>,
     /// Share of the engine's KV cache in use, 0 to 1.

@@ -185,9 +185,11 @@ pub(super) fn fill_scores(
     strategy.score(request, candidates, scores);
 }
 
-/// The best of some rows: by the given order, then the fewest running requests, then by chance.
+/// The best of some rows: by the given order, then the fewest running requests, then the one that was chosen longest
+/// ago, then by chance.
 ///
-/// Never by the place in the list: sequential cold traffic over idle pods has to spread.
+/// Never by the place in the list: sequential cold traffic over idle pods has to spread, and evenly. The longest ago, not
+/// the fewest times: a pod that is new gets its share, not everything until it has caught up.
 pub(super) fn fairest(
     candidates: Candidates<'_>,
     rows: impl Iterator<Item = usize>,
@@ -195,11 +197,14 @@ pub(super) fn fairest(
     rng: &mut Rng,
 ) -> Option<usize> {
     let running = |row: usize| candidates.rows()[row].load.in_flight;
+    let last_pick = |row: usize| candidates.rows()[row].load.last_pick;
     let mut best = None;
     let mut equals = 0;
     for row in rows {
         let order = best.map_or(Ordering::Less, |best| {
-            better(row, best).then(running(row).cmp(&running(best)))
+            better(row, best)
+                .then(running(row).cmp(&running(best)))
+                .then(last_pick(row).cmp(&last_pick(best)))
         });
         if order == Ordering::Less {
             best = Some(row);

@@ -145,7 +145,7 @@ async fn errors_and_leavers_leave_counts_at_zero_and_the_spread_even() {
     gateway.until_idle().await;
     engines.set_faults(&Faults::default());
     engines.0.iter().for_each(|engine| engine.clear_requests());
-    for number in 0..90 {
+    for number in 0..30 {
         let cold = format!("{number} ").repeat(100);
         assert_eq!(
             post_json(gateway.address, CHAT, &chat(false, &cold))
@@ -160,7 +160,7 @@ async fn errors_and_leavers_leave_counts_at_zero_and_the_spread_even() {
         .map(|engine| engine.requests().len())
         .collect();
     assert!(
-        spread.iter().all(|count| (15..=45).contains(count)),
+        spread.iter().all(|count| (7..=13).contains(count)),
         "{spread:?}"
     );
 }

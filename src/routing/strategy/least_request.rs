@@ -28,6 +28,19 @@ mod tests {
     use super::super::tests::*;
 
     #[test]
+    fn equals_are_taken_in_turn_and_a_new_pod_takes_its_place_among_them() {
+        let mut pods = rows(&[3, 3, 3], &[]);
+        for (row, last_pick) in [(0, 7), (1, 5), (2, 6)] {
+            pods[row].load.last_pick = last_pick;
+        }
+        assert_eq!(shares("least-request", &pods), [0.0, 1.0, 0.0]);
+        pods[2].load.last_pick = 0;
+        assert_eq!(shares("least-request", &pods), [0.0, 0.0, 1.0]);
+        pods[2].load.last_pick = 8;
+        assert_eq!(shares("least-request", &pods), [0.0, 1.0, 0.0]);
+    }
+
+    #[test]
     fn takes_the_fewest_and_spreads_ties() {
         assert_eq!(
             shares("least-request", &rows(&[10, 5, 15], &[])),

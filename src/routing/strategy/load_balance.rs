@@ -98,6 +98,7 @@ mod tests {
         for (row, &(in_flight, capacity, kv_usage)) in rows.iter_mut().zip(loads) {
             row.load = Load {
                 in_flight,
+                last_pick: 0,
                 queued: None,
                 kv_usage: Some(kv_usage),
                 output_rate: (capacity > 0.0).then_some(capacity),

@@ -111,6 +111,7 @@ fn odd_tables() -> Vec<Vec<Candidate>> {
                 slot: PodSlot(table.len() as u16),
                 load: Load {
                     in_flight: [0, 1, u32::MAX][at % 3],
+                    last_pick: [0, 1, u64::MAX][at % 3],
                     queued: Some(output_rate),
                     kv_usage: Some(kv_usage),
                     output_rate: Some(output_rate),
