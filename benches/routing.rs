@@ -153,6 +153,7 @@ fn views(pods: u16) -> Vec<PodView> {
     let view = |slot| PodView {
         slot: PodSlot(slot),
         load: Load {
+            last_pick: 0,
             in_flight: (numbers.draw() % 6) as u32,
             queued: None,
             kv_usage: Some((numbers.draw() % 80) as f64 / 100.0),
