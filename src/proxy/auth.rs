@@ -1,7 +1,7 @@
 //! Client keys: who may send requests, and what of a client's credentials an engine sees.
 
-use http::HeaderMap;
-use http::header::AUTHORIZATION;
+use http::header::{ACCESS_CONTROL_REQUEST_METHOD, AUTHORIZATION, ORIGIN};
+use http::{HeaderMap, Method};
 use pingora_core::Result;
 use pingora_http::RequestHeader;
 
@@ -27,6 +27,13 @@ pub(super) fn is_allowed(auth: &Auth, headers: &HeaderMap) -> bool {
             .iter()
             .any(|key| same(key.as_bytes(), given))
     })
+}
+
+/// A browser asks, without credentials, whether it may send a request; the engines answer it.
+pub(super) fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
+    method == Method::OPTIONS
+        && headers.contains_key(ORIGIN)
+        && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }
 
 /// Gives the engine its own key, and never a key of the gateway's clients.

@@ -76,10 +76,8 @@ async fn admit(
         local::health(state, session, context).await?;
         return Ok(Intake::Answered);
     }
-    // A browser's preflight carries no credentials; the engines answer it.
-    if method != Method::OPTIONS
-        && !auth::is_allowed(&context.live.auth, &session.req_header().headers)
-    {
+    let headers = &session.req_header().headers;
+    if !auth::is_preflight(&method, headers) && !auth::is_allowed(&context.live.auth, headers) {
         return Err(ErrorAnswer::unauthorized().into());
     }
     if local::is_model_list(&method, &path) {
