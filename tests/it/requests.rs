@@ -393,6 +393,11 @@ async fn a_preflight_is_passed_on_without_a_key_and_without_load() {
         &post_json(keyed.address, CHAT, &chat(&json!("x"))).await,
         401,
     );
+    // What is no preflight needs its key.
+    let bare = client::request(keyed.address, "OPTIONS", CHAT, &[], b"")
+        .await
+        .unwrap();
+    assert_error(&bare, 401);
 }
 
 #[tokio::test]
