@@ -156,14 +156,15 @@ impl ProxyHttp for Gateway {
         context: &mut RequestContext,
     ) -> Result<()> {
         context.deadline.heard();
-        if response.status == StatusCode::SWITCHING_PROTOCOLS && !context.may_upgrade {
+        let switches = response.status == StatusCode::SWITCHING_PROTOCOLS;
+        if switches && !context.may_upgrade {
             let answer = ErrorAnswer::engine(
                 StatusCode::BAD_GATEWAY,
                 "the engine switched protocols without being asked to",
             );
             return Err(context.fail(answer).into_up());
         }
-        if response.status.is_informational() {
+        if response.status.is_informational() && !switches {
             return Ok(());
         }
         context.replay.release_body();
