@@ -73,10 +73,12 @@ pub(super) async fn refuse(
     context: &mut RequestContext,
     answer: &ErrorAnswer,
 ) {
-    if answer.close {
+    // What the client still sends cannot be told from its next request, so the connection ends.
+    let unread = !session.downstream_session.is_body_done();
+    if answer.close || unread {
         session.set_keepalive(None);
     }
-    if send_error(session, context, answer).await && answer.close {
+    if send_error(session, context, answer).await && unread {
         body::linger(&mut session.downstream_session).await;
     }
 }

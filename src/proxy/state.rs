@@ -34,7 +34,8 @@ pub struct Live {
     pub auth: Auth,
     pub router: Arc<Router>,
     default_strategy: String,
-    models: BTreeMap<String, Model>,
+    /// By each name that requests may use.
+    models: BTreeMap<String, Arc<Model>>,
 }
 
 impl State {
@@ -156,7 +157,7 @@ impl Live {
             auth: config.auth.clone(),
             router,
             default_strategy: config.routing.strategy.clone(),
-            models: config.models.clone(),
+            models: by_name(&config.models),
         }
     }
 
@@ -183,4 +184,16 @@ impl Live {
         };
         self.router.plan(strategy, &overrides)
     }
+}
+
+/// An alias is routed as its model is, though what is learned under it stays its own.
+fn by_name(models: &BTreeMap<String, Model>) -> BTreeMap<String, Arc<Model>> {
+    let mut named = BTreeMap::new();
+    for (name, model) in models {
+        let model = Arc::new(model.clone());
+        for name in model.aliases.iter().chain([name]) {
+            named.insert(name.clone(), Arc::clone(&model));
+        }
+    }
+    named
 }

@@ -164,3 +164,26 @@ async fn the_operators_pages_answer() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_client_without_a_key_reads_its_answer_however_much_it_sends() {
+    let engines = engines(1, &["m-a"]).await;
+    let gateway = Gateway::start(&format!(
+        "auth: {{client_keys: [sk-1]}}\n{}",
+        engines.pods()
+    ))
+    .await;
+    for _ in 0..5 {
+        let body = vec![b' '; 8 << 20];
+        let answer = client::post(gateway.address, "/v1/completions", "application/json", body)
+            .await
+            .unwrap();
+        assert_eq!(answer.status, 401);
+    }
+    assert!(engines.all_requests().is_empty());
+    assert_eq!(get(gateway.address, "/health").await.unwrap().status, 200);
+    assert_eq!(
+        get(gateway.address, "/v1/models").await.unwrap().status,
+        401
+    );
+}

@@ -214,10 +214,15 @@ async fn names_keep_their_pods_and_their_prefixes_apart() {
 async fn an_alias_from_the_configuration_is_a_name_of_its_own() {
     let engines = engines(2, &["m-a", "m-a-2"]).await;
     let listed = engines.pods().replace("name: e", "models: [m-a], name: e");
-    let gateway = Gateway::start(&format!("models: {{m-a: {{aliases: [m-a-2]}}}}\n{listed}")).await;
+    let models = "models: {m-a: {aliases: [m-a-2], strategy: \"prefix-cache:3,load-balance:1\"}}\n";
+    let gateway = Gateway::start(&format!("{models}{listed}")).await;
     let prompt = "some prompt ".repeat(100);
     send(&gateway, &chat("m-a", &prompt)).await;
-    send(&gateway, &chat("m-a-2", &prompt)).await;
+    let by_alias = send(&gateway, &chat("m-a-2", &prompt)).await;
+    assert_eq!(
+        by_alias.header("routing-strategy"),
+        Some("prefix-cache:3,load-balance:1")
+    );
     assert_eq!(
         gateway
             .metric(
