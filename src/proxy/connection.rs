@@ -19,6 +19,7 @@ use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
 use pingora_core::apps::{HttpServerApp, HttpServerOptions, ReusedHttpStream, ServerApp};
 use pingora_core::protocols::http::ServerSession;
+use pingora_core::protocols::http::v2::server::H2Options;
 use pingora_core::protocols::raw_connect::ProxyDigest;
 use pingora_core::protocols::tls::SslDigest;
 use pingora_core::protocols::{
@@ -84,6 +85,11 @@ impl Front {
     }
 }
 
+/// What an HTTP/2 client may send ahead of what was read, on one stream and on all of a connection. With the protocol's own
+/// 64 KiB a long prompt takes a round trip for each of them.
+const H2_STREAM_WINDOW: u32 = 1 << 20;
+const H2_CONNECTION_WINDOW: u32 = 4 << 20;
+
 /// A connection without a stream on it is closed after this long.
 const H2_IDLE: Duration = Duration::from_secs(600);
 
@@ -127,6 +133,14 @@ impl HttpServerApp for Http {
 
     fn server_options(&self) -> Option<&HttpServerOptions> {
         Some(&self.options)
+    }
+
+    fn h2_options(&self) -> Option<H2Options> {
+        let mut options = H2Options::new();
+        options
+            .initial_window_size(H2_STREAM_WINDOW)
+            .initial_connection_window_size(H2_CONNECTION_WINDOW);
+        Some(options)
     }
 }
 

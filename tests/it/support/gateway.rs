@@ -212,4 +212,5 @@ fn complete(config: &str, address: SocketAddr, admin: SocketAddr, upgrade: &Path
     };
     let text = format!("{server}admin: {{listen: \"{admin}\"}}\n{config}");
     text.replace("$ADDRESS", &address.to_string())
+        .replace("$UPGRADE", &upgrade.display().to_string())
 }
