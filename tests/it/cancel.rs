@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use warmgate::sim::{Ended, Faults};
 
-use crate::support::client::{Connection, head, post_json};
+use crate::support::client::{Connection, begin, post_json};
 use crate::support::gateway::Gateway;
 use crate::support::{Engines, engines, eventually, within};
 
@@ -17,14 +17,7 @@ fn chat(stream: bool, content: &str) -> Value {
 }
 
 async fn ask(gateway: &Gateway, body: &Value) -> Connection {
-    let body = body.to_string();
-    let mut connection = Connection::open(gateway.address).await.unwrap();
-    connection
-        .send(&head("POST", CHAT, &[], Some(body.len())))
-        .await
-        .unwrap();
-    connection.send(body.as_bytes()).await.unwrap();
-    connection
+    begin(gateway.address, CHAT, &[], body).await
 }
 
 async fn until_at_engines(engines: &Engines, count: usize) {

@@ -152,7 +152,6 @@ async fn bytes_now_and_then_keep_neither_head_nor_body_open() {
                 }
             }
             slow.append(&mut open);
-            tokio::time::sleep(Duration::from_millis(40)).await;
             slow.is_empty().then_some(())
         },
     )

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use warmgate::sim::Faults;
 
-use crate::support::client::{Connection, get, head, post_json};
+use crate::support::client::{Connection, begin, get, post_json};
 use crate::support::gateway::Gateway;
 use crate::support::{engine_at, engines, eventually};
 
@@ -19,20 +19,9 @@ fn chat(content: &str) -> Value {
 /// A stream of `events` events, 100 ms apart; returns when the first has come.
 async fn stream(gateway: &Gateway, events: usize) -> (Connection, String) {
     let body =
-        json!({"model": "m-a", "stream": true, "messages": [{"role": "user", "content": "x"}]})
-            .to_string();
+        json!({"model": "m-a", "stream": true, "messages": [{"role": "user", "content": "x"}]});
     let fault = format!(r#"{{"events":{events},"event_interval_ms":100}}"#);
-    let mut connection = Connection::open(gateway.address).await.unwrap();
-    connection
-        .send(&head(
-            "POST",
-            CHAT,
-            &[("x-sim-fault", &fault)],
-            Some(body.len()),
-        ))
-        .await
-        .unwrap();
-    connection.send(body.as_bytes()).await.unwrap();
+    let mut connection = begin(gateway.address, CHAT, &[("x-sim-fault", &fault)], &body).await;
     let pod = connection.head().await.unwrap().pod().to_owned();
     connection.chunk().await.unwrap().unwrap();
     (connection, pod)

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use warmgate::sim::Faults;
 
-use crate::support::client::{Answer, Connection, get, head, post_json};
+use crate::support::client::{Answer, Connection, begin, get, post_json};
 use crate::support::gateway::Gateway;
 use crate::support::{Engines, engines, eventually};
 
@@ -28,15 +28,8 @@ async fn send(gateway: &Gateway, body: &Value) -> Answer {
 async fn hold(gateway: &Gateway, count: usize, body: impl Fn(usize) -> Value) -> Vec<Connection> {
     let mut held = Vec::new();
     for number in 0..count {
-        let body = body(number).to_string();
-        let mut connection = Connection::open(gateway.address).await.unwrap();
         let fault = [("x-sim-fault", r#"{"never_answer":true}"#)];
-        connection
-            .send(&head("POST", CHAT, &fault, Some(body.len())))
-            .await
-            .unwrap();
-        connection.send(body.as_bytes()).await.unwrap();
-        held.push(connection);
+        held.push(begin(gateway.address, CHAT, &fault, &body(number)).await);
     }
     held
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use warmgate::sim::{Chunk, Faults};
 
-use crate::support::client::{Answer, Connection, head, post_json};
+use crate::support::client::{Answer, Connection, begin, post_json};
 use crate::support::gateway::Gateway;
 use crate::support::{engines, eventually};
 
@@ -18,14 +18,7 @@ fn chat(stream: bool) -> Value {
 
 /// Sends a request for a stream; the connection is where the answer begins.
 async fn ask(gateway: &Gateway, body: &Value) -> Connection {
-    let body = body.to_string();
-    let mut connection = Connection::open(gateway.address).await.unwrap();
-    connection
-        .send(&head("POST", CHAT, &[], Some(body.len())))
-        .await
-        .unwrap();
-    connection.send(body.as_bytes()).await.unwrap();
-    connection
+    begin(gateway.address, CHAT, &[], body).await
 }
 
 /// One engine that sends exactly these chunks, and what the client got of them.

@@ -31,12 +31,13 @@ pub(crate) async fn within<T>(
     mut check: impl AsyncFnMut() -> Option<T>,
 ) -> T {
     let end = Instant::now() + patience;
+    let mut again = tokio::time::interval(Duration::from_millis(10));
     loop {
+        again.tick().await;
         if let Some(value) = check().await {
             return value;
         }
         assert!(Instant::now() < end, "not within {patience:?}: {what}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 

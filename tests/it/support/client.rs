@@ -71,6 +71,24 @@ pub(crate) async fn post_json(address: SocketAddr, path: &str, body: &Value) -> 
         .expect("an answer")
 }
 
+/// Sends a JSON request with further headers; the connection is where its answer begins.
+pub(crate) async fn begin(
+    address: SocketAddr,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &Value,
+) -> Connection {
+    let body = body.to_string();
+    let mut connection = Connection::open(address).await.expect("a connection");
+    let head = head("POST", path, headers, Some(body.len()));
+    connection.send(&head).await.expect("the head is sent");
+    connection
+        .send(body.as_bytes())
+        .await
+        .expect("the body is sent");
+    connection
+}
+
 /// One request with a Content-Length on a connection of its own.
 pub(crate) async fn request(
     address: SocketAddr,

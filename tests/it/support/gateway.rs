@@ -154,17 +154,10 @@ impl Gateway {
     /// The exit status, once the process has ended.
     pub(crate) async fn ended(&mut self) -> Option<i32> {
         let process = &mut self.process;
-        let end = tokio::time::Instant::now() + super::PATIENCE;
-        loop {
-            if let Some(status) = process.try_wait().expect("its status") {
-                return status.code();
-            }
-            assert!(
-                tokio::time::Instant::now() < end,
-                "the gateway does not end"
-            );
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
+        let ended = eventually("the gateway ends", async || {
+            process.try_wait().expect("its status")
+        });
+        ended.await.code()
     }
 
     /// Resident memory in KiB.
