@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::header::{CONTENT_ENCODING, UPGRADE};
+use http::header::{CONTENT_ENCODING, TRANSFER_ENCODING, UPGRADE};
 use http::{Method, StatusCode};
 use pingora_core::modules::http::HttpModules;
 use pingora_core::protocols::Digest;
@@ -78,9 +78,15 @@ impl ProxyHttp for Gateway {
             .and_then(|address| address.as_inet())
             .map(|address| address.ip());
         let downstream = &mut session.downstream_session;
-        downstream.set_pipelining_enabled(true);
+        // Pingora takes a chunk without a size for the last one. What follows such a body may be part of it to others, so
+        // it is never read as a request: after a chunked body the connection ends.
+        let chunked = downstream
+            .req_header()
+            .headers
+            .contains_key(TRANSFER_ENCODING);
+        downstream.set_pipelining_enabled(!chunked);
         downstream.set_write_timeout(context.live.timeouts.client_write);
-        if self.state.is_draining() {
+        if chunked || self.state.is_draining() {
             downstream.set_keepalive(None);
         }
         framing::check(downstream, &context.live.limits).map_err(|answer| context.fail(answer))
@@ -102,6 +108,7 @@ impl ProxyHttp for Gateway {
                         body,
                         &context.replay,
                         Arc::clone(&context.deadline),
+                        self.state.draining(),
                     );
                 }
                 Ok(false)
@@ -180,10 +187,11 @@ impl ProxyHttp for Gateway {
 
     async fn response_filter(
         &self,
-        _session: &mut Session,
+        session: &mut Session,
         response: &mut ResponseHeader,
         context: &mut RequestContext,
     ) -> Result<()> {
+        headers::fit_framing(response, session.req_header().version);
         headers::to_client(response, context)
     }
 
@@ -252,10 +260,12 @@ impl ProxyHttp for Gateway {
                 can_reuse_downstream: false,
             };
         };
-        let sent = local::send_error(session, context, &answer).await;
+        // Pingora keeps no connection after an error, so the answer says that.
+        session.set_keepalive(None);
+        local::send_error(session, context, &answer).await;
         FailToProxy {
             error_code: answer.status.as_u16(),
-            can_reuse_downstream: sent && !answer.close,
+            can_reuse_downstream: false,
         }
     }
 

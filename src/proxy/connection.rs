@@ -155,6 +155,33 @@ pub(super) fn header_read(session: &ServerSession) {
 pub(super) fn request_done(session: &ServerSession) {
     if let Some(connection) = of(session) {
         connection.reading_header.store(true, Ordering::Relaxed);
+        connection.early.answering.store(false, Ordering::Relaxed);
+        connection.early.seen.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Tells it that the request has been read whole: what comes now is early for the next one.
+pub(super) fn request_read(session: &ServerSession) {
+    if let Some(connection) = of(session) {
+        connection.early.answering.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Whether the client has sent more while it waits for its answer. `None` for HTTP/2.
+pub(super) fn early_bytes(session: &ServerSession) -> Option<Arc<EarlyBytes>> {
+    of(session).map(|connection| Arc::clone(&connection.early))
+}
+
+/// Bytes of a next request. Pingora keeps the first and reads no more, so from then on a client that leaves is not seen.
+#[derive(Default)]
+pub(super) struct EarlyBytes {
+    answering: AtomicBool,
+    seen: AtomicBool,
+}
+
+impl EarlyBytes {
+    pub(super) fn seen(&self) -> bool {
+        self.seen.load(Ordering::Relaxed)
     }
 }
 
@@ -172,6 +199,7 @@ struct Connection {
     header_deadline: Option<Pin<Box<Sleep>>>,
     /// Bytes were written that may not have been flushed.
     unflushed: bool,
+    early: Arc<EarlyBytes>,
 }
 
 impl Connection {
@@ -184,6 +212,7 @@ impl Connection {
             reading_header: AtomicBool::new(true),
             header_deadline: first,
             unflushed: false,
+            early: Arc::default(),
         }
     }
 
@@ -213,6 +242,9 @@ impl AsyncRead for Connection {
         let read = Pin::new(&mut this.stream).poll_read(context, buffer);
         if !this.reading_header.load(Ordering::Relaxed) {
             this.header_deadline = None;
+            if buffer.filled().len() > before && this.early.answering.load(Ordering::Relaxed) {
+                this.early.seen.store(true, Ordering::Relaxed);
+            }
             return read;
         }
         match read {

@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING};
+use http::{HeaderMap, StatusCode, Version};
 use pingora_core::Result;
 use pingora_http::{RequestHeader, ResponseHeader};
 
@@ -72,6 +72,17 @@ pub(super) fn to_client(response: &mut ResponseHeader, context: &RequestContext)
         response.insert_header("target-pod-ip", attempt.pod.address())?;
     }
     Ok(())
+}
+
+/// Takes off what would make a client wait for a body that cannot come, or read one in a framing it does not know.
+pub(super) fn fit_framing(response: &mut ResponseHeader, client: Version) {
+    let bodyless = response.status == StatusCode::NO_CONTENT;
+    if bodyless {
+        response.remove_header(&CONTENT_LENGTH);
+    }
+    if bodyless || response.status == StatusCode::NOT_MODIFIED || client == Version::HTTP_10 {
+        response.remove_header(&TRANSFER_ENCODING);
+    }
 }
 
 /// The chain the client came through, with the address that we saw added. Nothing of it is believed.

@@ -12,21 +12,24 @@
 //! - While wrapped, a read from the client only ever resolves with an error: the client is gone, or a [`Deadline`] passed.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::HeaderMap;
 use parking_lot::Mutex;
-use pingora_core::protocols::Digest;
 use pingora_core::protocols::http::custom::CustomMessageWrite;
 use pingora_core::protocols::http::custom::server::Session as CustomSession;
 use pingora_core::protocols::http::{HttpTask, ServerSession};
 use pingora_core::protocols::l4::socket::SocketAddr;
+use pingora_core::protocols::{Digest, SocketDigest};
 use pingora_core::{Error, ErrorType, Result};
 use pingora_http::{RequestHeader, ResponseHeader};
 use pingora_proxy::Session;
 
+use super::connection::{self, EarlyBytes};
 use super::deadline::Deadline;
 
 /// What the wrapped session and the request's context share.
@@ -49,7 +52,14 @@ pub(super) fn wrap(
     body: Bytes,
     replay: &Arc<Replay>,
     deadline: Arc<Deadline>,
+    draining: Arc<AtomicBool>,
 ) {
+    connection::request_read(&session.downstream_session);
+    let early = connection::early_bytes(&session.downstream_session);
+    let socket = session
+        .downstream_session
+        .digest()
+        .and_then(|digest| digest.socket_digest.clone());
     let placeholder = Box::new(ServerSession::Custom(Box::new(())));
     let inner = std::mem::replace(&mut session.downstream_session, placeholder);
     *replay.body.lock() = (!body.is_empty()).then_some(body);
@@ -57,6 +67,9 @@ pub(super) fn wrap(
         inner: Some(inner),
         replay: Arc::clone(replay),
         deadline,
+        early,
+        socket,
+        draining,
     }));
 }
 
@@ -77,7 +90,38 @@ struct ReplaySession {
     inner: Option<Box<ServerSession>>,
     replay: Arc<Replay>,
     deadline: Arc<Deadline>,
+    early: Option<Arc<EarlyBytes>>,
+    socket: Option<Arc<SocketDigest>>,
+    /// Set when the gateway is about to end: answers then end their connections.
+    draining: Arc<AtomicBool>,
 }
+
+/// Resolves when a client that sent more than its request has left; until it has sent more, its reads tell that.
+async fn left_after_early_bytes(early: Option<Arc<EarlyBytes>>, socket: Option<Arc<SocketDigest>>) {
+    let (Some(early), Some(socket)) = (early, socket) else {
+        return std::future::pending().await;
+    };
+    // Polled with the read that may see early bytes, so it needs no waker of its own.
+    std::future::poll_fn(|_| {
+        if early.seen() {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+    .await;
+    loop {
+        tokio::time::sleep(LOOK_AGAIN).await;
+        let state = socket.tcp_info().map(|info| info.tcpi_state);
+        if state != Some(TCP_ESTABLISHED) {
+            return;
+        }
+    }
+}
+
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+/// The kernel's number of that state.
+const TCP_ESTABLISHED: u8 = 1;
 
 impl Drop for ReplaySession {
     fn drop(&mut self) {
@@ -135,12 +179,12 @@ impl CustomSession for ReplaySession {
 
     async fn read_body_or_idle(&mut self, _no_body_expected: bool) -> Result<Option<Bytes>> {
         let deadline = Arc::clone(&self.deadline);
-        if !deadline.is_set() {
-            return self.inner_mut().read_body_or_idle(true).await;
-        }
+        let left = left_after_early_bytes(self.early.clone(), self.socket.clone());
         tokio::select! {
+            biased;
             read = self.inner_mut().read_body_or_idle(true) => read,
-            expired = deadline.expired() => {
+            () = left => Error::e_explain(ErrorType::ConnectionClosed, "left before its answer was complete"),
+            expired = deadline.expired(), if deadline.is_set() => {
                 Error::e_explain(ErrorType::HTTPStatus(504), expired)
             }
         }
@@ -179,6 +223,10 @@ impl CustomSession for ReplaySession {
     }
 
     async fn response_duplex_vec(&mut self, tasks: Vec<HttpTask>) -> Result<bool> {
+        if self.draining.load(Ordering::Relaxed) {
+            // Told in the answer's head, if that is still to be written.
+            self.inner_mut().set_keepalive(None);
+        }
         self.inner_mut().response_duplex_vec(tasks).await
     }
 

@@ -20,7 +20,7 @@ pub struct State {
     live: ArcSwap<Live>,
     header_timeout: Arc<ArcSwapOption<Duration>>,
     open: AtomicUsize,
-    draining: AtomicBool,
+    draining: Arc<AtomicBool>,
     /// The next request's seed.
     requests: AtomicU64,
     epoch: Instant,
@@ -55,7 +55,7 @@ impl State {
             live: ArcSwap::from_pointee(live),
             header_timeout,
             open: AtomicUsize::new(0),
-            draining: AtomicBool::new(false),
+            draining: Arc::default(),
             requests: AtomicU64::new(seed),
             epoch: Instant::now(),
         }
@@ -113,6 +113,11 @@ impl State {
     /// From now on clients are told to close their connections.
     pub fn drain(&self) {
         self.draining.store(true, Ordering::Release);
+    }
+
+    /// For the connections, see [`Self::drain`].
+    pub(super) fn draining(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.draining)
     }
 
     pub fn is_draining(&self) -> bool {

@@ -22,7 +22,7 @@ fn body(size: usize) -> Vec<u8> {
 const SIZES: [usize; 6] = [1 << 10, 63 << 10, 64 << 10, 65 << 10, 1 << 20, 20 << 20];
 
 #[tokio::test]
-async fn every_size_and_framing_arrives_byte_for_byte_on_one_connection() {
+async fn every_size_and_framing_arrives_byte_for_byte() {
     let engines = engines(1, &["m-a"]).await;
     let gateway = Gateway::start(&engines.pods()).await;
     let mut connection = Connection::open(gateway.address).await.unwrap();
@@ -78,6 +78,11 @@ async fn every_size_and_framing_arrives_byte_for_byte_on_one_connection() {
                 (None, None)
             );
             engines.0[0].clear_requests();
+            if framing == "chunked" {
+                // What follows a chunked body is never taken for a request.
+                assert_eq!(answer.header("connection"), Some("close"));
+                connection = Connection::open(gateway.address).await.unwrap();
+            }
         }
     }
 }

@@ -69,6 +69,22 @@ async fn a_client_that_leaves_during_a_silent_prefill_ends_it() {
 }
 
 #[tokio::test]
+async fn a_client_that_sent_more_and_left_is_noticed_all_the_same() {
+    let engines = engines(1, &["m-a"]).await;
+    let gateway = Gateway::start(&engines.pods()).await;
+    engines.set_faults(&Faults {
+        never_answer: true,
+        ..Faults::default()
+    });
+    let mut client = ask(&gateway, &chat(false, "x")).await;
+    until_at_engines(&engines, 1).await;
+    client.send(b"GET /v1/models HTTP/1.1\r\n").await.unwrap();
+    drop(client);
+    until_gone(&engines).await;
+    gateway.until_idle().await;
+}
+
+#[tokio::test]
 async fn clients_that_leave_in_mid_stream_are_counted_as_such() {
     let engines = engines(2, &["m-a"]).await;
     let gateway = Gateway::start(&engines.pods()).await;

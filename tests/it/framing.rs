@@ -166,3 +166,86 @@ async fn bytes_now_and_then_keep_neither_head_nor_body_open() {
     .await;
     assert_eq!(answer.status, 200);
 }
+
+#[tokio::test]
+async fn nothing_behind_a_chunked_body_is_taken_for_a_request() {
+    let engines = engines(1, &["m-a"]).await;
+    let gateway = Gateway::start(&engines.pods()).await;
+    let body = json!({"model": "m-a", "prompt": "x", "max_tokens": 1}).to_string();
+    for end in ["\r\n\r\n", ";a\r\n\r\n", "0\r\n\r\n"] {
+        let mut bytes = head(
+            "POST",
+            "/v1/completions",
+            &[("transfer-encoding", "chunked")],
+            None,
+        );
+        bytes.extend_from_slice(format!("{:x}\r\n{body}\r\n{end}", body.len()).as_bytes());
+        bytes.extend_from_slice(b"GET /v1/smuggled HTTP/1.1\r\nHost: g\r\n\r\n");
+        let (_, closed) = raw(&gateway, &bytes).await;
+        assert!(closed, "{end:?}");
+    }
+    assert!(
+        engines
+            .all_requests()
+            .iter()
+            .all(|seen| seen.target == "/v1/completions")
+    );
+}
+
+#[tokio::test]
+async fn answers_fit_the_client_and_never_promise_a_body_that_cannot_come() {
+    let engines = engines(1, &["m-a"]).await;
+    let gateway = Gateway::start(&engines.pods()).await;
+    let body = json!({"model": "m-a", "prompt": "x"});
+    for framing in [
+        "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "Content-Length: 5\r\n\r\n",
+    ] {
+        engines.set_faults(&Faults {
+            raw_response: Some(format!("HTTP/1.1 204 No Content\r\n{framing}")),
+            ..Faults::default()
+        });
+        let answer = post_json(gateway.address, "/v1/completions", &body).await;
+        assert_eq!(answer.status, 204);
+        assert_eq!(
+            (
+                answer.header("transfer-encoding"),
+                answer.header("content-length")
+            ),
+            (None, None)
+        );
+    }
+    engines.set_faults(&Faults {
+        events: Some(2),
+        ..Faults::default()
+    });
+    let body = body.to_string();
+    let request = format!(
+        "POST /v1/completions HTTP/1.0\r\nHost: g\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let mut old = Connection::open(gateway.address).await.unwrap();
+    old.send(request.as_bytes()).await.unwrap();
+    let answer = old.answer().await.unwrap();
+    assert_eq!(answer.header("transfer-encoding"), None);
+    assert_eq!(
+        answer.text(),
+        "data: {\"event\":0}\n\ndata: {\"event\":1}\n\n"
+    );
+}
+
+#[tokio::test]
+async fn an_answer_that_ends_its_connection_says_so() {
+    let engines = engines(1, &["m-a"]).await;
+    let gateway = Gateway::start(&engines.pods()).await;
+    engines.set_faults(&Faults {
+        close_on_head: true,
+        ..Faults::default()
+    });
+    let body = json!({"model": "m-a", "prompt": "x"});
+    let answer = post_json(gateway.address, "/v1/completions", &body).await;
+    assert_eq!(
+        (answer.status, answer.header("connection")),
+        (502, Some("close"))
+    );
+}

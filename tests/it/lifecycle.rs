@@ -260,6 +260,36 @@ async fn sigterm_lets_open_requests_finish_and_takes_no_new_ones() {
 }
 
 #[tokio::test]
+async fn an_answer_that_begins_after_sigterm_ends_its_connection() {
+    let engines = engines(1, &["m-a"]).await;
+    let mut gateway = Gateway::start(&engines.pods()).await;
+    engines.set_faults(&Faults {
+        hold: true,
+        ..Faults::default()
+    });
+    let mut open = begin(gateway.address, CHAT, &[], &chat("x")).await;
+    eventually("it is at the engine", async || {
+        (engines.all_requests().len() == 1).then_some(())
+    })
+    .await;
+    gateway.signal("TERM");
+    eventually("new connections are refused", async || {
+        tokio::net::TcpStream::connect(gateway.address)
+            .await
+            .is_err()
+            .then_some(())
+    })
+    .await;
+    engines.0[0].release();
+    let answer = open.answer().await.unwrap();
+    assert_eq!(
+        (answer.status, answer.header("connection")),
+        (200, Some("close"))
+    );
+    assert_eq!(gateway.ended().await, Some(0));
+}
+
+#[tokio::test]
 async fn sigterm_waits_no_longer_than_the_grace_time() {
     let engines = engines(1, &["m-a"]).await;
     let config = format!(
