@@ -12,6 +12,7 @@ mod cancel;
 mod client_certificates;
 mod framing;
 mod http2;
+mod index;
 mod layering;
 mod lifecycle;
 mod observe;
