@@ -6,6 +6,7 @@
 //! Deliberately not here: whether the model exists, and any change to the body.
 
 mod body;
+mod canonical;
 pub mod coding;
 mod error;
 mod multipart;
@@ -74,13 +75,8 @@ pub fn parse<'a>(
 
 /// The model that a JSON body of unknown form names.
 pub fn peek_model(body: &[u8]) -> Option<String> {
-    #[derive(serde::Deserialize)]
-    struct Peek {
-        model: String,
-    }
-    serde_json::from_slice::<Peek>(body)
-        .ok()
-        .map(|peek| peek.model)
+    let [model] = text::fields(body, ["model"])?;
+    text::string(model?.get()).map(Cow::into_owned)
 }
 
 fn media_type(content_type: Option<&str>) -> String {

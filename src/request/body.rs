@@ -8,6 +8,7 @@ use serde::Deserializer as _;
 use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::canonical::canonical;
 use super::error::BodyError;
 use super::path::PathKind;
 use super::prompt::Prompt;
@@ -395,12 +396,11 @@ fn responses_input(input: Option<&RawValue>) -> Result<Prompt<'_>, BodyError> {
     Ok(prompt)
 }
 
-/// A message by its content; what else there is (calls of functions and their results) as it stands.
+/// A message by its content; what else there is (calls of functions and their results) in canonical form.
 fn push_item<'a>(raw: &'a str, prompt: &mut Prompt<'a>) {
-    let content = serde_json::Deserializer::from_str(raw).deserialize_any(ContentOf);
-    match content {
-        Ok(Some(content)) => text::push_content(content.get(), prompt),
-        _ => prompt.push(raw.as_bytes()),
+    match text::fields(raw.as_bytes(), ["content"]) {
+        Some([Some(content)]) => text::push_content(content.get(), prompt),
+        _ => prompt.push(canonical(raw)),
     }
 }
 

@@ -4,9 +4,11 @@ use std::borrow::Cow;
 use std::fmt;
 
 use memchr::memchr;
-use serde::de::{DeserializeSeed, Visitor};
+use serde::Deserializer as _;
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::canonical::canonical;
 use super::prompt::Prompt;
 
 /// The text of a JSON string; `None` for any other value. Borrowed unless it has escapes.
@@ -20,7 +22,7 @@ pub(super) fn string(raw: &str) -> Option<Cow<'_, str>> {
 }
 
 /// The content of a message. A string and an array of text parts with the same text give the same; parts that are not
-/// text stand as a hash of their bytes; anything else stands as it was sent.
+/// text stand as a hash of their canonical form; anything else stands in that form.
 pub(super) fn push_content<'a>(raw: &'a str, prompt: &mut Prompt<'a>) {
     if let Some(text) = string(raw) {
         prompt.push_text(text);
@@ -32,7 +34,7 @@ pub(super) fn push_content<'a>(raw: &'a str, prompt: &mut Prompt<'a>) {
         None
     };
     let Some(parts) = parts else {
-        prompt.push(raw.as_bytes());
+        prompt.push(canonical(raw));
         return;
     };
     for (at, part) in parts.into_iter().enumerate() {
@@ -41,12 +43,12 @@ pub(super) fn push_content<'a>(raw: &'a str, prompt: &mut Prompt<'a>) {
         }
         match part_text(part.get()) {
             Some(text) => prompt.push_text(text),
-            None => prompt.push_hash(part.get().as_bytes()),
+            None => prompt.push_hash(&canonical(part.get())),
         }
     }
 }
 
-/// A prompt that is a string, a list of strings, or token ids. Ids stand as they were sent.
+/// A prompt that is a string, a list of strings, or token ids. Ids stand in canonical form.
 pub(super) fn push_prompt<'a>(raw: &'a str, prompt: &mut Prompt<'a>) {
     if let Some(text) = string(raw) {
         prompt.push_text(text);
@@ -61,7 +63,7 @@ pub(super) fn push_prompt<'a>(raw: &'a str, prompt: &mut Prompt<'a>) {
                 .collect::<Option<Vec<_>>>()
         });
     let Some(texts) = texts else {
-        prompt.push(raw.as_bytes());
+        prompt.push(canonical(raw));
         return;
     };
     for (at, text) in texts.into_iter().enumerate() {
@@ -106,21 +108,67 @@ impl Visitor<'_> for IsKey {
     }
 }
 
-#[derive(serde::Deserialize)]
-struct Part<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Option<&'a RawValue>,
-    #[serde(borrow)]
-    text: Option<&'a RawValue>,
+/// The values of these keys of an object; of a key that is given twice the last one. `None` for what is no object.
+pub(super) fn fields<'a, const N: usize>(
+    json: &'a [u8],
+    names: [&'static str; N],
+) -> Option<[Option<&'a RawValue>; N]> {
+    let mut json = serde_json::Deserializer::from_slice(json);
+    let fields = json.deserialize_map(FieldsOf(names)).ok()?;
+    json.end().ok()?;
+    Some(fields)
+}
+
+struct FieldsOf<const N: usize>([&'static str; N]);
+
+impl<'a, const N: usize> Visitor<'a> for FieldsOf<N> {
+    type Value = [Option<&'a RawValue>; N];
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut values = [None; N];
+        while let Some(at) = map.next_key_seed(KeyAmong(self.0))? {
+            match at.and_then(|at| values.get_mut(at)) {
+                Some(value) => *value = Some(map.next_value()?),
+                None => _ = map.next_value::<IgnoredAny>()?,
+            }
+        }
+        Ok(values)
+    }
+}
+
+struct KeyAmong<const N: usize>([&'static str; N]);
+
+impl<'de, const N: usize> DeserializeSeed<'de> for KeyAmong<N> {
+    type Value = Option<usize>;
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, json: D) -> Result<Self::Value, D::Error> {
+        json.deserialize_str(self)
+    }
+}
+
+impl<const N: usize> Visitor<'_> for KeyAmong<N> {
+    type Value = Option<usize>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
+        Ok(self.0.iter().position(|name| *name == key))
+    }
 }
 
 fn part_text(raw: &str) -> Option<Cow<'_, str>> {
     if let Some(text) = string(raw) {
         return Some(text);
     }
-    let part: Part<'_> = serde_json::from_str(raw).ok()?;
-    match string(part.kind?.get())?.as_ref() {
-        "text" | "input_text" | "output_text" => string(part.text?.get()),
+    let [kind, text] = fields(raw.as_bytes(), ["type", "text"])?;
+    match string(kind?.get())?.as_ref() {
+        "text" | "input_text" | "output_text" => string(text?.get()),
         _ => None,
     }
 }
