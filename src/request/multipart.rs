@@ -45,7 +45,7 @@ pub(super) fn model<'a>(content_type: &str, body: &'a [u8]) -> Result<Cow<'a, st
 }
 
 fn boundary(content_type: &str) -> Result<&str, BodyError> {
-    let mut parts = content_type.split(';');
+    let mut parts = parameters(content_type);
     if !parts
         .next()
         .is_some_and(|media| media.trim().eq_ignore_ascii_case("multipart/form-data"))
@@ -73,9 +73,22 @@ fn field<'a>(part: &'a [u8], name: &str) -> Option<&'a [u8]> {
             .eq_ignore_ascii_case("content-disposition")
             .then_some(value)
     })?;
-    let mut parameters = disposition.split(';').skip(1);
-    let named = parameters.find_map(|parameter| parameter_value(parameter, "name"))?;
+    let named = parameters(disposition)
+        .skip(1)
+        .find_map(|parameter| parameter_value(parameter, "name"))?;
     (named == name).then(|| &part[end + 4..])
+}
+
+/// What semicolons part. One between quotes (of a file's name, say) does not, or a name could pose as a parameter.
+fn parameters(value: &str) -> impl Iterator<Item = &str> {
+    let (mut quoted, mut escaped) = (false, false);
+    value.split(move |char| {
+        let parts = char == ';' && !quoted;
+        let quotes = char == '"' && !escaped;
+        quoted ^= quotes;
+        escaped = char == '\\' && quoted && !escaped;
+        parts
+    })
 }
 
 fn parameter_value<'a>(parameter: &'a str, name: &str) -> Option<&'a str> {
@@ -150,6 +163,19 @@ mod tests {
             &body[..1000],
             Err(BodyError::BadMultipart("its last boundary is missing")),
         );
+    }
+
+    #[test]
+    fn what_is_quoted_names_nothing() {
+        for disposition in [
+            r#"filename="a; name=model; b"; name="file""#,
+            r#"filename="a\"; name=model; b"; name=file"#,
+            r#"filename="a; name=model"#,
+        ] {
+            let body = form("b;c", &[(disposition, b"evil"), ("name=model", b"m-b")]);
+            let content_type = r#"multipart/form-data; x="; boundary=y"; boundary="b;c""#;
+            check(content_type, &body, Ok("m-b"));
+        }
     }
 
     #[test]
