@@ -3,7 +3,8 @@
 //! Pure: bytes in, values out. Text is borrowed from the body wherever it needs no unescaping, and the body is
 //! walked once. Nothing that a client wrote can end up in an error message but the names of keys.
 //!
-//! Deliberately not here: whether the model exists, and any change to the body.
+//! Deliberately not here: whether the model exists, and any change to the body. The text has no roles, names or calls of
+//! tools within messages, as the reference's has not: prompts that differ in nothing else count as equal.
 
 mod body;
 mod canonical;

@@ -135,7 +135,7 @@ impl<'de> DeserializeSeed<'de> for KeyOf {
     type Value = Key;
 
     fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Key, D::Error> {
-        deserializer.deserialize_str(self)
+        deserializer.deserialize_bytes(self)
     }
 }
 
@@ -146,20 +146,24 @@ impl Visitor<'_> for KeyOf {
         f.write_str("a key")
     }
 
-    fn visit_str<E>(self, key: &str) -> Result<Key, E> {
+    fn visit_str<E: serde::de::Error>(self, key: &str) -> Result<Key, E> {
+        self.visit_bytes(key.as_bytes())
+    }
+
+    fn visit_bytes<E>(self, key: &[u8]) -> Result<Key, E> {
         Ok(match key {
-            "model" => Key::Model,
-            "messages" => Key::Messages,
-            "prompt" => Key::Prompt,
-            "input" => Key::Input,
-            "system" => Key::System,
-            "instructions" => Key::Instructions,
-            "tools" => Key::Tools,
-            "query" => Key::Query,
-            "documents" => Key::Documents,
-            "stream" => Key::Stream,
-            "max_tokens" | "max_completion_tokens" | "max_output_tokens" => Key::MaxTokens,
-            "cache_salt" => Key::CacheSalt,
+            b"model" => Key::Model,
+            b"messages" => Key::Messages,
+            b"prompt" => Key::Prompt,
+            b"input" => Key::Input,
+            b"system" => Key::System,
+            b"instructions" => Key::Instructions,
+            b"tools" => Key::Tools,
+            b"query" => Key::Query,
+            b"documents" => Key::Documents,
+            b"stream" => Key::Stream,
+            b"max_tokens" | b"max_completion_tokens" | b"max_output_tokens" => Key::MaxTokens,
+            b"cache_salt" => Key::CacheSalt,
             _ => Key::Other,
         })
     }
@@ -378,16 +382,17 @@ fn responses_input(input: Option<&RawValue>) -> Result<Prompt<'_>, BodyError> {
     match raw.as_bytes().first() {
         Some(b'"') => text::push_content(raw, &mut prompt),
         Some(b'[') => {
-            let items: Vec<&RawValue> =
-                serde_json::from_str(raw).map_err(|_| BodyError::BadInput)?;
-            if items.is_empty() {
-                return Err(BodyError::EmptyInput);
-            }
-            for (at, item) in items.into_iter().enumerate() {
+            let items = text::each(raw, |at, item| {
                 if at > 0 {
                     prompt.push(&b" "[..]);
                 }
-                push_item(item.get(), &mut prompt);
+                push_item(item, &mut prompt);
+                Some(())
+            });
+            match items {
+                Some(0) => return Err(BodyError::EmptyInput),
+                Some(_) => {}
+                None => return Err(BodyError::BadInput),
             }
         }
         Some(b'n') => return Err(BodyError::NoInput),
@@ -398,7 +403,11 @@ fn responses_input(input: Option<&RawValue>) -> Result<Prompt<'_>, BodyError> {
 
 /// A message by its content; what else there is (calls of functions and their results) in canonical form.
 fn push_item<'a>(raw: &'a str, prompt: &mut Prompt<'a>) {
-    match text::fields(raw.as_bytes(), ["content"]) {
+    let fields = match raw.starts_with('{') {
+        true => text::fields(raw.as_bytes(), ["content"]),
+        false => None,
+    };
+    match fields {
         Some([Some(content)]) => text::push_content(content.get(), prompt),
         _ => prompt.push(canonical(raw)),
     }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use memchr::memchr;
 use serde::Deserializer as _;
-use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::canonical::canonical;
@@ -28,23 +28,18 @@ pub(super) fn push_content<'a>(raw: &'a str, prompt: &mut Prompt<'a>) {
         prompt.push_text(text);
         return;
     }
-    let parts = if raw.starts_with('[') {
-        serde_json::from_str::<Vec<&'a RawValue>>(raw).ok()
-    } else {
-        None
-    };
-    let Some(parts) = parts else {
-        prompt.push(canonical(raw));
-        return;
-    };
-    for (at, part) in parts.into_iter().enumerate() {
+    let listed = each(raw, |at, part| {
         if at > 0 {
             prompt.push(&b" "[..]);
         }
-        match part_text(part.get()) {
+        match part_text(part) {
             Some(text) => prompt.push_text(text),
-            None => prompt.push_hash(&canonical(part.get())),
+            None => prompt.push_hash(canonical(part)),
         }
+        Some(())
+    });
+    if listed.is_none() {
+        prompt.push(canonical(raw));
     }
 }
 
@@ -54,23 +49,50 @@ pub(super) fn push_prompt<'a>(raw: &'a str, prompt: &mut Prompt<'a>) {
         prompt.push_text(text);
         return;
     }
-    let texts = serde_json::from_str::<Vec<&'a RawValue>>(raw)
-        .ok()
-        .and_then(|items| {
-            items
-                .into_iter()
-                .map(|item| string(item.get()))
-                .collect::<Option<Vec<_>>>()
-        });
-    let Some(texts) = texts else {
-        prompt.push(canonical(raw));
-        return;
-    };
-    for (at, text) in texts.into_iter().enumerate() {
+    let mut texts = Prompt::default();
+    let listed = each(raw, |at, item| {
+        let text = string(item)?;
         if at > 0 {
-            prompt.push(&b" "[..]);
+            texts.push(&b" "[..]);
         }
-        prompt.push_text(text);
+        texts.push_text(text);
+        Some(())
+    });
+    match listed {
+        Some(_) => prompt.append(texts),
+        None => prompt.push(canonical(raw)),
+    }
+}
+
+/// Shows the elements of an array one after another, since a list of them could be many times as large as the array; how
+/// many there were. `None` for what is no array, and as soon as `visit` gives up.
+pub(super) fn each<'a>(
+    raw: &'a str,
+    visit: impl FnMut(usize, &'a str) -> Option<()>,
+) -> Option<usize> {
+    if !raw.starts_with('[') {
+        return None;
+    }
+    let mut json = serde_json::Deserializer::from_str(raw);
+    json.deserialize_seq(Each(visit)).ok()
+}
+
+struct Each<V>(V);
+
+impl<'a, V: FnMut(usize, &'a str) -> Option<()>> Visitor<'a> for Each<V> {
+    type Value = usize;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array")
+    }
+
+    fn visit_seq<A: SeqAccess<'a>>(mut self, mut seq: A) -> Result<usize, A::Error> {
+        let mut count = 0;
+        while let Some(item) = seq.next_element::<&'a RawValue>()? {
+            (self.0)(count, item.get()).ok_or_else(|| A::Error::custom("not wanted"))?;
+            count += 1;
+        }
+        Ok(count)
     }
 }
 
@@ -92,7 +114,8 @@ impl<'de> DeserializeSeed<'de> for IsKey {
     type Value = bool;
 
     fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
-        deserializer.deserialize_str(self)
+        // As bytes, since half a surrogate pair in a key that nobody looks for is no error.
+        deserializer.deserialize_bytes(self)
     }
 }
 
@@ -103,8 +126,12 @@ impl Visitor<'_> for IsKey {
         f.write_str("a key")
     }
 
-    fn visit_str<E>(self, key: &str) -> Result<bool, E> {
-        Ok(key == self.0)
+    fn visit_str<E: serde::de::Error>(self, key: &str) -> Result<bool, E> {
+        self.visit_bytes(key.as_bytes())
+    }
+
+    fn visit_bytes<E>(self, key: &[u8]) -> Result<bool, E> {
+        Ok(key == self.0.as_bytes())
     }
 }
 
@@ -146,7 +173,7 @@ impl<'de, const N: usize> DeserializeSeed<'de> for KeyAmong<N> {
     type Value = Option<usize>;
 
     fn deserialize<D: serde::Deserializer<'de>>(self, json: D) -> Result<Self::Value, D::Error> {
-        json.deserialize_str(self)
+        json.deserialize_bytes(self)
     }
 }
 
@@ -157,14 +184,21 @@ impl<const N: usize> Visitor<'_> for KeyAmong<N> {
         f.write_str("a key")
     }
 
-    fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
-        Ok(self.0.iter().position(|name| *name == key))
+    fn visit_str<E: serde::de::Error>(self, key: &str) -> Result<Self::Value, E> {
+        self.visit_bytes(key.as_bytes())
+    }
+
+    fn visit_bytes<E>(self, key: &[u8]) -> Result<Self::Value, E> {
+        Ok(self.0.iter().position(|name| name.as_bytes() == key))
     }
 }
 
 fn part_text(raw: &str) -> Option<Cow<'_, str>> {
     if let Some(text) = string(raw) {
         return Some(text);
+    }
+    if !raw.starts_with('{') {
+        return None;
     }
     let [kind, text] = fields(raw.as_bytes(), ["type", "text"])?;
     match string(kind?.get())?.as_ref() {

@@ -97,3 +97,19 @@ fn broken_tools_break_the_body() {
     );
     assert!(matches!(broken, Err(BodyError::NotJson(_))), "{broken:?}");
 }
+
+/// Noting the keys of such an object would take many times its size.
+#[test]
+fn an_object_of_very_many_keys_stays_as_it_was_sent() {
+    let keys: String = (0..5000)
+        .rev()
+        .map(|key| format!(" \"{key}\":0,"))
+        .collect();
+    let tools = format!("[{{{keys}\"x\":0}}]");
+    let expected = format!("{tools} {TEXT}");
+    check(
+        PathKind::ChatCompletions,
+        with_tools(&tools),
+        Ok(expected.as_str()),
+    );
+}

@@ -32,6 +32,9 @@ fn a_string_and_text_parts_give_the_same() {
             "\u{fffd}\u{fffd}😀\n\\u0041",
         ),
         (r#"[{"type":"text","text":"\ud83c"}]"#, "\u{fffd}"),
+        (r#"[{"\ud83c":1,"type":"text","text":"T"}]"#, "T"),
+        // A part that is no longer than a hash needs none.
+        (r#"[5, {"a" : 1},"T"]"#, r#"5 {"a":1} T"#),
         (r#""a\u0000b""#, "a\0b"),
         ("\"\"", ""),
         ("[]", ""),
@@ -58,6 +61,7 @@ fn messages_are_joined_by_one_blank() {
         ),
         (r#"[{"content":"z","content":"a"}]"#, "a"),
         (r#"[{"c\u006fntent":"a","contents":"b"}]"#, "a"),
+        (r#"[{"\ud83c":1,"content":"a","\udc00":2}]"#, "a"),
     ] {
         check(ChatCompletions, chat(messages), Ok(text));
     }
@@ -189,6 +193,13 @@ fn each_kind_has_its_text() {
             r#"{"mod\u0065l":"\u006d","pr\u006fmpt":"a"}"#,
             "a",
         ),
+        (Completions, r#"{"\ud83c":1,"model":"m","prompt":"a"}"#, "a"),
+        (
+            Completions,
+            r#"{"model":"m","prompt":["a",1]}"#,
+            r#"["a",1]"#,
+        ),
+        (Completions, r#"{"model":"m","prompt":[]}"#, ""),
         (
             ChatCompletions,
             r#" { "m\u0065ssages" : [ { "content" : "a" } ] , "model" : "m" } "#,
@@ -214,4 +225,45 @@ fn text_without_escapes_is_not_copied() {
             );
         }
     }
+}
+
+/// A piece takes more room than a short text, so nothing but short texts must not be as many pieces.
+#[test]
+fn no_number_of_tiny_parts_makes_as_many_pieces() {
+    const COUNT: usize = 100_000;
+    let list = |item: &str| format!("[{}{item}]", format!("{item},").repeat(COUNT - 1));
+    let joined = |text: &str| format!("{}{text}", format!("{text} ").repeat(COUNT - 1));
+    for (kind, body, text) in [
+        (ChatCompletions, chat(&list("0")), joined("")),
+        (ChatCompletions, says(&list("\"a\"")), joined("a")),
+        (ChatCompletions, says(&list("\"\\n\"")), joined("\n")),
+        (ChatCompletions, says(&list("{}")), joined("{}")),
+        (
+            Responses,
+            format!(r#"{{"model":"m","input":{}}}"#, list("0")),
+            joined("0"),
+        ),
+        (
+            Completions,
+            format!(r#"{{"model":"m","prompt":{}}}"#, list("\"a\"")),
+            joined("a"),
+        ),
+    ] {
+        check(kind, &body, Ok(&text));
+        let request = parse(kind, None, body.as_bytes(), &WITH_TOOLS).unwrap();
+        let pieces = request.prompt.pieces().count();
+        assert!(pieces < COUNT / 10, "{pieces} pieces of {kind:?}");
+    }
+}
+
+#[test]
+fn long_pieces_keep_their_place_among_many_short_ones() {
+    let long = "long ".repeat(20);
+    let contents = ["s", &long, &long, "t"].repeat(3000);
+    let messages: Vec<String> = contents
+        .iter()
+        .map(|text| format!(r#"{{"content":"{text}"}}"#))
+        .collect();
+    let body = chat(&format!("[{}]", messages.join(",")));
+    check(ChatCompletions, body, Ok(&contents.join(" ")));
 }
