@@ -4,16 +4,32 @@
 use libfuzzer_sys::fuzz_target;
 use warmgate::request::{self, ParseOptions, PathKind, coding};
 
+/// A path of each kind.
 const PATHS: &[&str] = &[
     "/v1/chat/completions",
     "/v1/completions",
     "/v1/responses",
     "/v1/messages",
+    "/v1/messages/count_tokens",
     "/v1/embeddings",
     "/v1/rerank",
+    "/v1/score",
+    "/v1/classify",
+    "/v1/pooling",
+    "/v1/tokenize",
+    "/v1/detokenize",
     "/v1/audio/transcriptions",
+    "/v1/audio/translations",
+    "/v1/images/generations",
+    "/v1/models",
 ];
 const CODINGS: &[&str] = &["", "gzip", "deflate", "zstd", "br", "gzip, br"];
+const CONTENT_TYPES: &[Option<&str>] = &[
+    Some("multipart/form-data; boundary=b"),
+    Some("multipart/form-data; x=\"; boundary=a\"; boundary=\"b;c\""),
+    Some("application/json"),
+    None,
+];
 
 fuzz_target!(|data: &[u8]| {
     let Some((&choice, body)) = data.split_first() else {
@@ -27,12 +43,14 @@ fuzz_target!(|data: &[u8]| {
     let options = ParseOptions {
         include_tools: choice & 128 == 0,
     };
+    let content_type = CONTENT_TYPES[usize::from(choice) / CODINGS.len() % CONTENT_TYPES.len()];
     for path in PATHS {
         let kind = PathKind::classify(path);
-        let parsed = request::parse(kind, Some("multipart/form-data; boundary=b"), &decoded, &options);
-        if let Ok(request) = parsed {
+        if let Ok(request) = request::parse(kind, content_type, &decoded, &options) {
             assert!(!request.model.is_empty());
-            assert_eq!(request.prompt.pieces().map(<[u8]>::len).sum::<usize>(), request.prompt.len());
+            let length = request.prompt.pieces().map(<[u8]>::len).sum::<usize>();
+            assert_eq!(length, request.prompt.len());
+            assert!(length <= decoded.len(), "a text is never longer than its body");
         }
     }
     let _ = request::peek_model(&decoded);
