@@ -62,8 +62,11 @@ fn decode(criterion: &mut Criterion) {
     let read = flate2::read::GzEncoder::new(&*body, level).read_to_end(&mut gzip);
     assert!(read.is_ok(), "memory takes all");
     let zstd = zstd::encode_all(&*body, 3).unwrap_or_default();
+    let mut brotli = Vec::new();
+    let read = brotli::CompressorReader::new(&*body, 4096, 5, 22).read_to_end(&mut brotli);
+    assert!(read.is_ok(), "memory takes all");
     group.throughput(Throughput::Bytes(body.len() as u64));
-    for (coding, coded) in [("gzip", gzip), ("zstd", zstd)] {
+    for (coding, coded) in [("gzip", gzip), ("zstd", zstd), ("br", brotli)] {
         group.bench_function(coding, |bencher| {
             bencher.iter(|| coding::decode(coding, black_box(&coded), 64 << 20))
         });
