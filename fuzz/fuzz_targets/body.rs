@@ -50,7 +50,10 @@ fuzz_target!(|data: &[u8]| {
             assert!(!request.model.is_empty());
             let length = request.prompt.pieces().map(<[u8]>::len).sum::<usize>();
             assert_eq!(length, request.prompt.len());
-            assert!(length <= decoded.len(), "a text is never longer than its body");
+            assert!(
+                length <= decoded.len(),
+                "a text is never longer than its body"
+            );
         }
     }
     let _ = request::peek_model(&decoded);
