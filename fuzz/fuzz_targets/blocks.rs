@@ -18,6 +18,9 @@ fuzz_target!(|data: &[u8]| {
     let mut pieces = PrefixBlocks::default();
     hasher.fill(scope, prompt.chunks(usize::from(*cut) + 1), &mut pieces);
     assert_eq!(whole.hashes(), pieces.hashes());
-    assert_eq!(whole.total_blocks(), prompt.len() / (usize::from(*size) + 1));
+    assert_eq!(
+        whole.total_blocks(),
+        prompt.len() / (usize::from(*size) + 1)
+    );
     assert!(whole.hashes().len() <= usize::from(*limit) + 1);
 });
