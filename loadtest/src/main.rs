@@ -1,5 +1,7 @@
 //! Measures gateways: traffic over HTTP, offline replay of traces, comparison with other balancers.
 
+mod run;
+
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -13,9 +15,13 @@ struct Arguments {
 }
 
 #[derive(Subcommand)]
-enum Command {}
-
+enum Command {
+    /// Send the traffic of a scenario and report what the clients saw.
+    Run(run::Options),
+}
 
 fn main() -> ExitCode {
-    match Arguments::parse().command {}
+    match Arguments::parse().command {
+        Command::Run(options) => run::run(&options),
+    }
 }
