@@ -5,8 +5,6 @@ mod markdown;
 mod plots;
 mod series;
 mod summary;
-#[cfg(test)]
-mod tests;
 
 use std::path::Path;
 

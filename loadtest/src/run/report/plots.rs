@@ -32,6 +32,7 @@ pub(super) fn distribution(bars: &[Bar]) -> Result<String> {
         chart
             .configure_mesh()
             .disable_x_mesh()
+            .light_line_style(WHITE)
             .x_desc("ms (logarithmic)")
             .y_desc("% of all")
             .label_style(FONT)
