@@ -106,7 +106,7 @@ impl Drive {
                 break;
             }
             if let Some(early) = intended.checked_sub(AHEAD) {
-                sleep_until(early).await;
+                until(early).await;
             }
             let drive = Arc::clone(self);
             tasks.spawn(async move {
@@ -129,7 +129,7 @@ impl Drive {
             if intended >= self.stop() {
                 break;
             }
-            sleep_until(intended).await;
+            until(intended).await;
             let conversation = (round * closed.concurrency + number) as u64;
             let is_well = self.converse(conversation, intended).await?;
             let pause = closed.think.pause(&mut pauses);
@@ -155,7 +155,7 @@ impl Drive {
             if intended >= self.stop() {
                 break;
             }
-            sleep_until(intended).await;
+            until(intended).await;
             let id = format!("lt-{}-{number}-{turn_number}", self.scenario.seed);
             let quotes_answer = turn.quotes_answer;
             let Some(answer) = self.request(conversation.class, id, turn, intended).await else {
@@ -206,5 +206,12 @@ impl Drive {
                 None
             }
         }
+    }
+}
+
+/// A timer goes by whole milliseconds, rounded up: what is due already does not wait for the next.
+async fn until(at: Instant) {
+    if at > Instant::now() {
+        sleep_until(at).await;
     }
 }

@@ -52,7 +52,6 @@ pub(crate) struct Scenario {
     pub(crate) expect: Expect,
 }
 
-/// A wrong scenario, or one that cannot be read.
 impl Scenario {
     /// Reads a file; each of `settings` is `path.to.key=VALUE` and replaces what the file says.
     pub(crate) fn load(file: &Path, settings: &[String]) -> Result<Self> {
