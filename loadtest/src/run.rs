@@ -19,8 +19,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
+use tokio::signal::unix::{SignalKind, signal};
 
 use client::Client;
 use drive::Drive;
@@ -119,12 +120,16 @@ async fn traffic(
         async move { drive.run().await }
     });
     let mut ticks = tokio::time::interval(watch::INTERVAL);
+    let mut terminate = signal(SignalKind::terminate())?;
     loop {
         tokio::select! {
             ended = &mut run => {
                 ended.context("the traffic failed")??;
                 break;
             }
+            // Not left to the default, which would leave the gateway running.
+            _ = tokio::signal::ctrl_c() => bail!("interrupted"),
+            _ = terminate.recv() => bail!("terminated"),
             _ = ticks.tick() => {
                 let sample = watch::look(&mut target, &drive).await?;
                 show(&progress, &drive, &sample);

@@ -93,8 +93,10 @@ impl Drive {
                 None => return Ok(()),
             }
         }
-        self.record().unfinished(self.open());
+        // Ended first, so that none is counted twice; what was open then never counts itself out.
         tasks.shutdown().await;
+        self.record()
+            .unfinished(self.open.swap(0, Ordering::Relaxed));
         Ok(())
     }
 

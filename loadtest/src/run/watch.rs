@@ -23,6 +23,7 @@ pub(crate) struct Sample {
 }
 
 pub(crate) const INTERVAL: Duration = Duration::from_millis(500);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// One look. A gateway that has ended, or whose metrics cannot be read, is an error.
 pub(crate) async fn look(target: &mut Running, drive: &Drive) -> Result<Sample> {
@@ -41,8 +42,9 @@ pub(crate) async fn look(target: &mut Running, drive: &Drive) -> Result<Sample> 
         }
     }
     if let Some(admin) = &target.admin {
-        let (status, text) = page::get(admin, "/metrics")
+        let (status, text) = tokio::time::timeout(PATIENCE, page::get(admin, "/metrics"))
             .await
+            .with_context(|| format!("the gateway's metrics do not come within {PATIENCE:?}"))?
             .context("the gateway's metrics cannot be read")?;
         if status == 200 {
             sample.in_flight = sum(&text, "warmgate_pod_in_flight_requests");

@@ -22,11 +22,12 @@ fn percent(value: Option<f64>) -> String {
     )
 }
 
-fn milliseconds(value: f64) -> String {
-    if value < 10.0 {
-        format!("{value:.2}")
-    } else {
-        format!("{value:.1}")
+/// Milliseconds, unless there were no times.
+fn figure(times: &Percentiles, value: f64) -> String {
+    match times.count {
+        0 => NOTHING.to_owned(),
+        _ if value < 10.0 => format!("{value:.2}"),
+        _ => format!("{value:.1}"),
     }
 }
 
@@ -34,10 +35,7 @@ fn times(name: &str, times: &Percentiles) -> Vec<String> {
     let all = [
         times.mean, times.p50, times.p90, times.p99, times.p999, times.max,
     ];
-    let figures = all.map(|value| match times.count {
-        0 => NOTHING.to_owned(),
-        _ => milliseconds(value),
-    });
+    let figures = all.map(|value| figure(times, value));
     [name.to_owned(), times.count.to_string()]
         .into_iter()
         .chain(figures)
@@ -168,10 +166,10 @@ fn classes(summary: &Summary) -> Table {
             row.requests.to_string(),
             format!("{:.0}", row.prompt_tokens_mean),
             percent(row.hit_rate),
-            milliseconds(first.p50),
-            milliseconds(first.p99),
-            milliseconds(total.p50),
-            milliseconds(total.p99),
+            figure(first, first.p50),
+            figure(first, first.p99),
+            figure(total, total.p50),
+            figure(total, total.p99),
         ]
     });
     Table {

@@ -1,5 +1,8 @@
 //! All figures of a run.
 
+mod gateway;
+mod setting;
+
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -7,11 +10,11 @@ use serde::Serialize;
 use super::super::drive::Drive;
 use super::super::expect::{Measured, Verdict};
 use super::super::record::{Record, Times, Tokens};
-use super::super::scenario::arrival::{Arrival, Open};
-use super::super::scenario::target::Target;
-use super::super::scenario::{Engines, Scenario};
+use super::super::scenario::Scenario;
 use super::super::watch::Sample;
 use super::series::{self, Bar, Series};
+use gateway::GatewayRow;
+use setting::Setting;
 
 #[derive(Debug, Serialize)]
 pub(crate) struct Summary {
@@ -34,24 +37,6 @@ pub(crate) struct Summary {
     pub(super) gateway: GatewayRow,
     pub(super) distributions: Distributions,
     pub(super) series: AllSeries,
-}
-
-/// What was run.
-#[derive(Debug, Serialize)]
-pub(super) struct Setting {
-    pub(super) name: String,
-    pub(super) about: String,
-    pub(super) seed: u64,
-    pub(super) duration_seconds: f64,
-    pub(super) warm_up_seconds: f64,
-    pub(super) strategy: Option<String>,
-    pub(super) models: Vec<String>,
-    pub(super) stream: bool,
-    pub(super) arrival: String,
-    pub(super) target: String,
-    pub(super) engines: Engines,
-    pub(super) cores: usize,
-    pub(super) times_count_from: &'static str,
 }
 
 #[derive(Debug, Serialize)]
@@ -93,22 +78,6 @@ pub(super) struct PodRow {
     pub(super) most_open: u64,
 }
 
-/// What the gateway's process and its metrics say; `None`: not to be seen from here.
-#[derive(Debug, Default, Serialize)]
-pub(super) struct GatewayRow {
-    pub(super) rss_min_mib: Option<f64>,
-    pub(super) rss_max_mib: Option<f64>,
-    pub(super) rss_end_mib: Option<f64>,
-    pub(super) rss_first_third_mib: Option<f64>,
-    pub(super) rss_last_third_mib: Option<f64>,
-    pub(super) rss_growth_mib: Option<f64>,
-    pub(super) in_flight_start: Option<f64>,
-    pub(super) in_flight_peak: Option<f64>,
-    pub(super) in_flight_end: Option<f64>,
-    pub(super) index_blocks_end: Option<f64>,
-    pub(super) index_evictions: Option<f64>,
-}
-
 #[derive(Debug, Serialize)]
 pub(super) struct Distributions {
     pub(super) first_token: Vec<Bar>,
@@ -122,8 +91,6 @@ pub(super) struct AllSeries {
     pub(super) in_flight: BTreeMap<&'static str, Series>,
     pub(super) gateway_rss_mib: Series,
 }
-
-const FROM: &str = "the intended start of each request, not the moment the client got round to it";
 
 pub(crate) fn summarize(
     scenario: &Scenario,
@@ -175,40 +142,6 @@ pub(crate) fn summarize(
     }
 }
 
-impl Setting {
-    fn new(scenario: &Scenario, name: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            about: scenario.about.clone(),
-            seed: scenario.seed,
-            duration_seconds: scenario.duration.as_secs_f64(),
-            warm_up_seconds: scenario.warm_up.as_secs_f64(),
-            strategy: scenario.strategy.clone(),
-            models: scenario.models.clone(),
-            stream: scenario.stream,
-            arrival: match &scenario.arrival {
-                Arrival::Closed(closed) => format!("closed loop, {} clients", closed.concurrency),
-                Arrival::Open(Open::Poisson { rate }) => {
-                    format!("open loop, {rate} conversations a second (Poisson)")
-                }
-                Arrival::Open(Open::Trace { file, speed }) => {
-                    format!("open loop, times of {} at speed {speed}", file.display())
-                }
-            },
-            target: match &scenario.target {
-                Target::Running(running) => format!("http://{}", running.authority),
-                Target::Started(started) => format!(
-                    "a gateway of its own before {} simulated engines",
-                    started.engines.count
-                ),
-            },
-            engines: scenario.target.engines(),
-            cores: std::thread::available_parallelism().map_or(1, usize::from),
-            times_count_from: FROM,
-        }
-    }
-}
-
 impl Percentiles {
     fn of(times: &Times) -> Self {
         let milliseconds = |microseconds: u64| microseconds as f64 / 1e3;
@@ -223,53 +156,6 @@ impl Percentiles {
             max: milliseconds(times.max()),
         }
     }
-}
-
-impl GatewayRow {
-    fn new(scenario: &Scenario, samples: &[Sample]) -> Self {
-        let during: Vec<&Sample> = samples
-            .iter()
-            .filter(|sample| sample.at >= scenario.warm_up && sample.at <= scenario.duration)
-            .collect();
-        let third = (scenario.duration - scenario.warm_up) / 3;
-        let (early, late) = (scenario.warm_up + third, scenario.duration - third);
-        let rss = |sample: &&Sample| sample.rss_mib;
-        let mean_where = |wanted: &dyn Fn(&Sample) -> bool| {
-            let chosen = during.iter().filter(|sample| wanted(sample));
-            mean(chosen.filter_map(|sample| sample.rss_mib))
-        };
-        let first_third = mean_where(&|sample| sample.at <= early);
-        let last_third = mean_where(&|sample| sample.at >= late);
-        let first = samples.first();
-        let last = samples.last();
-        let evictions = |sample: Option<&Sample>| sample?.index_evictions;
-        Self {
-            rss_min_mib: during.iter().filter_map(rss).reduce(f64::min),
-            // The kernel's own mark misses no peak between two looks.
-            rss_max_mib: last.and_then(|sample| sample.rss_peak_mib),
-            rss_end_mib: last.and_then(|sample| sample.rss_mib),
-            rss_first_third_mib: first_third,
-            rss_last_third_mib: last_third,
-            rss_growth_mib: last_third
-                .zip(first_third)
-                .map(|(last, first)| last - first),
-            in_flight_start: first.and_then(|sample| sample.in_flight),
-            in_flight_peak: samples
-                .iter()
-                .filter_map(|sample| sample.in_flight)
-                .reduce(f64::max),
-            in_flight_end: last.and_then(|sample| sample.in_flight),
-            index_blocks_end: last.and_then(|sample| sample.index_blocks),
-            index_evictions: evictions(last)
-                .zip(evictions(first))
-                .map(|(last, first)| last - first),
-        }
-    }
-}
-
-fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let (sum, count) = values.fold((0.0, 0_u32), |(sum, count), value| (sum + value, count + 1));
-    (count > 0).then(|| sum / f64::from(count))
 }
 
 fn failures(record: &Record) -> Vec<FailureRow> {

@@ -95,6 +95,10 @@ fn what_is_wrong_is_named_with_its_value_and_what_is_allowed() {
         &["workload=[{weight: 1}]"],
         &["exactly one of system_prompts"],
     );
+    check_refused(
+        &["workload.0={agents: {system: {count: 1, tokens: 1}, tools: 0, result_tokens: 1}}"],
+        &["agents.tools", "0", "1 to 1000"],
+    );
     check_refused(&["models=[]"], &["models", "at least one"]);
     check_refused(
         &["expect.max_rss_mib=1"],

@@ -108,6 +108,7 @@ struct Written {
 }
 
 const MOST_SHARED: usize = 1_000_000;
+const MOST_TOOLS: usize = 1_000;
 
 impl TryFrom<Written> for Class {
     type Error = String;
@@ -131,6 +132,14 @@ impl TryFrom<Written> for Class {
         };
         if let Some((name, shared)) = kind.shared() {
             shared.check(&format!("{}.{name}", kind.name()))?;
+        }
+        if let Kind::Agents(agents) = &kind
+            && !(1..=MOST_TOOLS).contains(&agents.tools)
+        {
+            return Err(format!(
+                "agents.tools: {} is out of range; allowed: 1 to {MOST_TOOLS}",
+                agents.tools
+            ));
         }
         Ok(Self {
             weight: written.weight,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use rand::Rng;
 use rand_distr::{Distribution, Zipf};
 use serde_json::json;
@@ -18,12 +18,24 @@ pub(super) struct Pool {
     popularity: Zipf<f64>,
 }
 
+/// All shared texts of a class are kept in memory.
+const MOST_TOKENS: usize = 1 << 28;
+
 impl Pool {
     pub(super) fn new(shared: &Shared, kind: &Kind, random: &mut impl Rng) -> Result<Self> {
         let mut texts = Vec::with_capacity(shared.count);
         let mut tools = Vec::new();
+        let mut all = 0;
         for _ in 0..shared.count {
             let tokens = shared.tokens.count(random);
+            all += tokens;
+            if all > MOST_TOKENS {
+                bail!(
+                    "workload: the {} shared texts of {} have more than {MOST_TOKENS} tokens together; use fewer or shorter ones",
+                    shared.count,
+                    kind.name()
+                );
+            }
             texts.push(words(tokens, random).into());
             if let Kind::Agents(agents) = kind {
                 let definitions: Vec<_> = (0..agents.tools)
