@@ -1,6 +1,7 @@
 //! Measures gateways: traffic over HTTP, offline replay of traces, comparison with other balancers.
 
 mod compare;
+mod run;
 
 use std::process::ExitCode;
 
@@ -16,6 +17,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Send the traffic of a scenario and report what the clients saw.
+    Run(run::Options),
     /// Compare Warmgate with other balancers on this machine.
     Compare(compare::Options),
     #[command(hide = true)]
@@ -30,6 +33,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
+        Command::Run(options) => return run::run(&options),
         Command::Compare(options) => compare::run(&options),
         Command::Engine(options) => compare::engine(&options),
         Command::BarePingora(options) => compare::bare(&options),
