@@ -1,5 +1,8 @@
 //! Measures gateways: traffic over HTTP, offline replay of traces, comparison with other balancers.
 
+mod replay;
+mod trace;
+
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -13,9 +16,25 @@ struct Arguments {
 }
 
 #[derive(Subcommand)]
-enum Command {}
-
+enum Command {
+    Replay(Box<replay::Arguments>),
+}
 
 fn main() -> ExitCode {
-    match Arguments::parse().command {}
+    let outcome = match Arguments::parse().command {
+        Command::Replay(arguments) => replay::run(&arguments),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&error),
+    }
+}
+
+#[expect(
+    clippy::print_stderr,
+    reason = "a command line tool tells its user why it ends"
+)]
+fn fail(error: &anyhow::Error) -> ExitCode {
+    eprintln!("loadtest: {error:#}");
+    ExitCode::FAILURE
 }
