@@ -12,6 +12,7 @@ mod simulation;
 mod strategies;
 
 use std::io::Write as _;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -55,8 +56,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     spread: bool,
     /// Only the first so many requests.
-    #[arg(long, value_name = "N", default_value_t = usize::MAX, hide_default_value = true)]
-    limit: usize,
+    #[arg(long, value_name = "N")]
+    limit: Option<NonZeroUsize>,
     /// Milliseconds between two readings of an engine's figures.
     #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
     poll_ms: u64,
@@ -113,7 +114,8 @@ impl EngineArguments {
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let strategies = strategies::split(&arguments.strategies)?;
-    let trace = trace::load(&arguments.trace, arguments.limit)?;
+    let limit = arguments.limit.map_or(usize::MAX, NonZeroUsize::get);
+    let trace = trace::load(&arguments.trace, limit)?;
     let engine = arguments.engine.model(trace.block_tokens);
     let arrivals = Arrivals::new(
         &trace,

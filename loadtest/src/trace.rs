@@ -129,3 +129,6 @@ fn chain(names: impl IntoIterator<Item = u64>) -> Vec<BlockHash> {
     BlockHasher::new(size_of::<u64>(), 0, usize::MAX).fill(SCOPE, [&names[..]], &mut blocks);
     blocks.hashes().to_vec()
 }
+
+#[cfg(test)]
+mod tests;

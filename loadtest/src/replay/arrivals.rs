@@ -116,3 +116,6 @@ fn previous_turns(turns: &[Turn]) -> Vec<Option<usize>> {
     }
     previous
 }
+
+#[cfg(test)]
+mod tests;

@@ -219,3 +219,6 @@ impl SeenPod {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
