@@ -32,7 +32,8 @@ const TOKEN_BYTES: usize = 4;
 /// Replays a trace offline, on virtual time, under one strategy after another.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// A Mooncake trace (JSON lines) or an Azure LLM trace (CSV); may be gzipped.
+    /// What the gateway wrote under `capture`, a Mooncake trace (JSON lines) or an Azure LLM trace
+    /// (CSV); may be gzipped.
     trace: PathBuf,
     /// Strategies to replay under: names parted by commas, and weighted lists parted by ';' or
     /// blanks, as in "random,prefix-cache;prefix-cache:5,load-balance:4". May be repeated.

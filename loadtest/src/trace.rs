@@ -5,6 +5,7 @@
 //! So both work in the blocks of the trace, which need not be those of a gateway or an engine.
 
 mod azure;
+mod capture;
 mod mooncake;
 
 use std::fs::File;
@@ -32,6 +33,8 @@ pub(crate) struct Turn {
     pub(crate) blocks: Vec<BlockHash>,
     /// From arrival to the answer's end, where that was recorded.
     pub(crate) took_us: Option<u64>,
+    /// Where sessions were recorded: turns of one session have the same.
+    pub(crate) session: Option<u64>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -106,6 +109,9 @@ fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
 fn recognise(line: &str) -> Result<Box<dyn Format>, String> {
     if mooncake::is_line(line) {
         return Ok(Box::new(mooncake::Mooncake));
+    }
+    if capture::is_line(line) {
+        return Ok(Box::new(capture::Capture::default()));
     }
     if let Some(azure) = azure::Azure::of_header(line) {
         return Ok(Box::new(azure));

@@ -2,7 +2,9 @@
 
 use std::net::IpAddr;
 
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING};
+use http::header::{
+    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, TRANSFER_ENCODING,
+};
 use http::{HeaderMap, StatusCode, Version};
 use pingora_core::Result;
 use pingora_http::{RequestHeader, ResponseHeader};
@@ -28,6 +30,15 @@ pub(super) fn request_id(headers: &HeaderMap) -> String {
         }
         _ => uuid::Uuid::new_v4().to_string(),
     }
+}
+
+/// Whether an answer comes as server-sent events.
+pub(super) fn is_event_stream(headers: &HeaderMap) -> bool {
+    const EVENTS: &[u8] = b"text/event-stream";
+    headers.get(CONTENT_TYPE).is_some_and(|value| {
+        let start = value.as_bytes().get(..EVENTS.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(EVENTS))
+    })
 }
 
 /// What the engine gets beside the client's own headers.

@@ -1,6 +1,7 @@
 //! When each request comes: as recorded, or after the answer that its prompt continues.
 //!
-//! Traces do not name sessions. A request continues an earlier one if its prompt has all full
+//! Where a trace names sessions, a request continues the one before it in its session. Elsewhere a
+//! request continues an earlier one if its prompt has all full
 //! blocks of the other and is longer; the other is the one with the most such blocks, the latest
 //! of equals, and is continued once. What many prompts have in common, as a system prompt, is no
 //! session: a prompt whose last full block was known from others before it is not continued.
@@ -96,8 +97,13 @@ fn previous_turns(turns: &[Turn]) -> Vec<Option<usize>> {
     let mut known: HashSet<BlockHash> = HashSet::new();
     // Last full block of a prompt that can be continued, and whose it is.
     let mut open: HashMap<BlockHash, usize> = HashMap::new();
+    let mut last_of_session: HashMap<u64, usize> = HashMap::new();
     let mut previous = Vec::with_capacity(turns.len());
     for (at, turn) in turns.iter().enumerate() {
+        if let Some(session) = turn.session {
+            previous.push(last_of_session.insert(session, at));
+            continue;
+        }
         let continues = |&block: &&BlockHash| {
             open.get(block).is_some_and(|&other: &usize| {
                 let other = &turns[other];

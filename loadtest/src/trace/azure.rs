@@ -60,7 +60,7 @@ impl Format for Azure {
             prompt_tokens,
             output_tokens: count(2)?,
             blocks: chain(blocks),
-            took_us: None,
+            ..Turn::default()
         }))
     }
 

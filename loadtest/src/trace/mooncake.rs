@@ -43,7 +43,7 @@ impl Format for Mooncake {
             prompt_tokens: line.input_length,
             output_tokens: line.output_length,
             blocks: chain(line.hash_ids.into_iter().take(full)),
-            took_us: None,
+            ..Turn::default()
         }))
     }
 

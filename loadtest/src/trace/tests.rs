@@ -86,6 +86,38 @@ fn an_azure_trace_is_read_and_shares_nothing() {
     );
 }
 
+const CAPTURE: &str = r#"{"time_ms":5000,"path":"chat_completions","model":"m","session":"00000000000000ff","pod":"e1","status":200,"body_bytes":1100,"prompt_bytes":1060,"prompt_tokens":265,"output_bytes":900,"output_tokens":7,"stream":false,"ttft_ms":20,"duration_ms":700,"block_bytes":512,"blocks":["0123456789abcdef","fedcba9876543210"]}
+{"time_ms":4000,"path":"chat_completions","pod":"e2","status":200,"body_bytes":700,"prompt_bytes":600,"output_bytes":2000,"stream":true,"duration_ms":70,"block_bytes":512,"blocks":["0123456789abcdef"]}
+{"time_ms":4000,"path":"chat_completions","status":503,"body_bytes":700,"prompt_bytes":600,"output_bytes":20,"stream":false,"duration_ms":1,"block_bytes":512,"blocks":[]}
+{"time_ms":4000,"path":"other","pod":"e2","status":200,"body_bytes":0,"prompt_bytes":0,"output_bytes":20,"stream":false,"duration_ms":1,"block_bytes":512,"blocks":[]}
+"#;
+
+#[test]
+fn a_capture_is_read_without_what_no_engine_computed() {
+    let trace = load_text(CAPTURE);
+    assert_eq!((trace.format, trace.block_tokens), ("capture", 128));
+    let hashes = [0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210].map(BlockHash);
+    let expected = [
+        Turn {
+            at_us: 0,
+            prompt_tokens: 150,
+            output_tokens: 10,
+            blocks: hashes[..1].to_vec(),
+            took_us: Some(70_000),
+            session: None,
+        },
+        Turn {
+            at_us: 1_000_000,
+            prompt_tokens: 265,
+            output_tokens: 7,
+            blocks: hashes.to_vec(),
+            took_us: Some(700_000),
+            session: Some(255),
+        },
+    ];
+    assert_eq!(trace.turns, expected);
+}
+
 #[test]
 fn a_gzipped_trace_is_the_same_trace() {
     let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
@@ -106,7 +138,7 @@ fn errors_name_the_line_and_what_is_wrong_there() {
     for (text, expected) in [
         ("", "holds no request"),
         (azure, "holds no request"),
-        ("hello", "line 1: neither a Mooncake request"),
+        ("hello", "line 1: not a request of a Mooncake trace"),
         (
             "{\"hash_ids\": [1]}",
             "line 1: no Mooncake request: missing field `timestamp`",

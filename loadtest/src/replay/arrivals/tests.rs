@@ -7,7 +7,7 @@ fn turns(requests: &[(u64, usize, &[u64])]) -> Vec<Turn> {
         prompt_tokens,
         output_tokens: 1,
         blocks: blocks.iter().copied().map(BlockHash).collect(),
-        took_us: None,
+        ..Turn::default()
     };
     requests.iter().map(turn).collect()
 }
@@ -68,6 +68,14 @@ fn what_only_begins_alike_is_none() {
         &[(0, 20, &[1, 2]), (1, 30, &[1, 2, 3]), (2, 30, &[1, 2, 4])],
         &[None, Some(0), None],
     );
+}
+
+#[test]
+fn a_recorded_session_needs_no_growing_prompt() {
+    let mut turns = turns(&[(0, 20, &[1, 2]), (1, 30, &[1, 2, 3]), (2, 20, &[7])]);
+    turns[0].session = Some(5);
+    turns[2].session = Some(5);
+    assert_eq!(previous_turns(&turns), [None, None, Some(0)]);
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn small(requests: &[(u64, &[u64])]) -> Trace {
         prompt_tokens: blocks.len() * 10 + 5,
         output_tokens: 2,
         blocks: blocks.iter().copied().map(BlockHash).collect(),
-        took_us: None,
+        ..Turn::default()
     };
     Trace {
         format: "test",
