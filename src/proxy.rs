@@ -179,6 +179,7 @@ impl ProxyHttp for Gateway {
         let answer = &mut context.answer;
         answer.status = response.status.as_u16();
         answer.from_engine = true;
+        answer.stream = headers::is_event_stream(&response.headers);
         let plain = !response.headers.contains_key(CONTENT_ENCODING);
         if plain && response.status.is_success() && context.kind.reads_model() {
             answer.usage = Some(UsageScanner::default());
