@@ -74,7 +74,7 @@ impl Program {
                     Ok(path)
                 } else {
                     Err(format!(
-                        "{} is not there: build it in the same profile, as ./x compare does",
+                        "{} is not there: build it in the same profile, as ./x loadtest does",
                         path.display()
                     ))
                 }
