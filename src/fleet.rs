@@ -16,6 +16,7 @@ mod peer;
 mod pod;
 pub mod resolve;
 mod rounds;
+mod selector;
 pub mod settings;
 mod snapshot;
 mod view;
@@ -30,7 +31,8 @@ use parking_lot::Mutex;
 
 pub use peer::PeerError;
 pub use pod::{InFlight, Pod};
-pub use snapshot::{ModelPods, Snapshot};
+pub use selector::{Selector, SelectorError};
+pub use snapshot::{ModelPods, Snapshot, Wanted};
 
 use crate::config::Config;
 use crate::routing::PodSlot;

@@ -10,7 +10,7 @@ use super::deadline::Deadline;
 use super::error::ErrorAnswer;
 use super::replay::Replay;
 use super::state::{Live, OpenRequest};
-use crate::fleet::{InFlight, Pod};
+use crate::fleet::{InFlight, Pod, Selector};
 use crate::request::PathKind;
 use crate::routing::block::PrefixBlocks;
 use crate::routing::{Choice, Plan, PodSlot};
@@ -52,6 +52,8 @@ pub(super) struct Routing {
     /// Whether the blocks are noted in the index when the request is sent.
     pub(super) records: bool,
     pub(super) seed: u64,
+    /// Labels that the pod must have.
+    pub(super) selector: Option<Selector>,
 }
 
 /// One try on one pod.

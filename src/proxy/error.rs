@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 
+use crate::fleet::{Selector, SelectorError};
 use crate::request::BodyError;
 use crate::request::coding::CodingError;
 
@@ -104,6 +105,25 @@ impl ErrorAnswer {
             header: Some(("x-error-no-model-backends", "true".to_owned())),
             retry_after: Some(RETRY_AFTER),
             ..Self::new(StatusCode::SERVICE_UNAVAILABLE, message)
+        }
+    }
+
+    pub(super) fn no_selected_pod(selector: &Selector) -> Self {
+        Self {
+            code: Some("service_unavailable"),
+            header: Some(("x-error-routing", "true".to_owned())),
+            retry_after: Some(RETRY_AFTER),
+            ..Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                format!("no pod that is ready has the labels of external-filter: `{selector}`"),
+            )
+        }
+    }
+
+    pub(super) fn bad_selector(error: &SelectorError) -> Self {
+        Self {
+            header: Some(("x-error-routing", "true".to_owned())),
+            ..Self::new(StatusCode::BAD_REQUEST, format!("external-filter: {error}"))
         }
     }
 

@@ -12,7 +12,7 @@ use super::context::{RequestContext, Routing};
 use super::error::ErrorAnswer;
 use super::state::State;
 use super::{auth, local};
-use crate::fleet::{ModelPods, Snapshot};
+use crate::fleet::{ModelPods, Selector, Snapshot};
 use crate::request::{self, InferenceRequest, ParseOptions, PathKind, coding};
 use crate::routing::{Plan, PrefixBlocks, Scope};
 
@@ -146,6 +146,7 @@ fn route_by_body(
         plan,
         blocks,
         seed: state.next_seed(),
+        selector: selector(headers)?,
     });
     Ok(())
 }
@@ -197,8 +198,24 @@ fn route_by_path(
         blocks: PrefixBlocks::default(),
         records: false,
         seed: state.next_seed(),
+        selector: selector(&header.headers)?,
     });
     Ok(())
+}
+
+/// Labels that the pod must have; several headers are one list, as HTTP has it.
+fn selector(headers: &HeaderMap) -> Result<Option<Selector>, ErrorAnswer> {
+    let values = headers.get_all("external-filter").iter();
+    let values: Vec<_> = values
+        .map(|value| String::from_utf8_lossy(value.as_bytes()))
+        .filter(|value| !value.trim().is_empty())
+        .collect();
+    if values.is_empty() {
+        return Ok(None);
+    }
+    Selector::parse(&values.join(","))
+        .map(Some)
+        .map_err(|error| ErrorAnswer::bad_selector(&error))
 }
 
 /// The strategy: the request's header, the model's profile, the model's own, the default.

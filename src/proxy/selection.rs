@@ -10,7 +10,7 @@ use pingora_core::upstreams::peer::HttpPeer;
 use super::context::{Attempt, RequestContext, Routing};
 use super::error::ErrorAnswer;
 use super::state::State;
-use crate::fleet::{ModelPods, Snapshot};
+use crate::fleet::{ModelPods, Snapshot, Wanted};
 use crate::metrics::Routed;
 use crate::routing::{Choice, PodView, Request, RouteError, Scratch};
 
@@ -30,7 +30,7 @@ pub(super) fn next_peer(state: &State, context: &mut RequestContext) -> Result<B
     loop {
         let chosen = pods.map(|pods| choose(state, context, routing, pods));
         let Some(Ok(choice)) = chosen else {
-            let answer = nobody_left(routing, context);
+            let answer = nobody_left(routing, pods, context);
             return Err(context.fail(answer));
         };
         // A pod can only be missing if it left the fleet, but not this snapshot; it is passed over all the same.
@@ -94,17 +94,24 @@ pub(super) fn connect_failed(state: &State, context: &mut RequestContext, reason
 
 fn has_candidates(state: &State, context: &RequestContext) -> bool {
     let snapshot = state.fleet.snapshot();
-    let pods = context
-        .routing
-        .as_ref()
-        .and_then(|routing| pods_of(&snapshot, routing));
-    pods.is_some_and(|pods| pods.has_others(&context.excluded))
+    let Some(routing) = &context.routing else {
+        return false;
+    };
+    let pods = pods_of(&snapshot, routing);
+    pods.is_some_and(|pods| pods.has_any(&wanted(routing, context)))
 }
 
 fn pods_of<'a>(snapshot: &'a Snapshot, routing: &Routing) -> Option<&'a ModelPods> {
     match &routing.model {
         Some(model) => snapshot.model(model),
         None => Some(snapshot.all()),
+    }
+}
+
+fn wanted<'a>(routing: &'a Routing, context: &'a RequestContext) -> Wanted<'a> {
+    Wanted {
+        exclude: &context.excluded,
+        selector: routing.selector.as_ref(),
     }
 }
 
@@ -121,7 +128,7 @@ fn choose(
     };
     let started = Instant::now();
     let chosen = WORK.with_borrow_mut(|(views, scratch)| {
-        pods.views(&context.excluded, views);
+        pods.views(&wanted(routing, context), views);
         context
             .live
             .router
@@ -146,12 +153,20 @@ fn choose(
     chosen
 }
 
-fn nobody_left(routing: &Routing, context: &RequestContext) -> ErrorAnswer {
+fn nobody_left(
+    routing: &Routing,
+    pods: Option<&ModelPods>,
+    context: &RequestContext,
+) -> ErrorAnswer {
     if context.tries > 0 {
         return ErrorAnswer::engine(
             StatusCode::BAD_GATEWAY,
             "no connection to an engine could be made",
         );
     }
-    ErrorAnswer::no_ready_pod(routing.model.as_deref())
+    let any = pods.is_some_and(ModelPods::has_routable);
+    match &routing.selector {
+        Some(selector) if any => ErrorAnswer::no_selected_pod(selector),
+        _ => ErrorAnswer::no_ready_pod(routing.model.as_deref()),
+    }
 }

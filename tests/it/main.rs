@@ -10,6 +10,7 @@ mod auth;
 mod bodies;
 mod cancel;
 mod client_certificates;
+mod filters;
 mod framing;
 mod http2;
 mod index;
