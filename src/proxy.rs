@@ -17,7 +17,10 @@ mod headers;
 mod intake;
 mod local;
 mod outcome;
+mod pace;
+mod recall;
 mod replay;
+mod rules;
 mod selection;
 mod state;
 
@@ -181,6 +184,7 @@ impl ProxyHttp for Gateway {
         let plain = !response.headers.contains_key(CONTENT_ENCODING);
         if plain && response.status.is_success() && context.kind.reads_model() {
             answer.usage = Some(UsageScanner::default());
+            context.answer.text = recall::watch(context, &response.headers);
         }
         Ok(())
     }

@@ -28,12 +28,14 @@ pub mod block;
 mod choice;
 mod gate;
 pub mod index;
+mod overrides;
 pub mod pod;
 mod rng;
 pub mod settings;
 pub mod strategy;
 mod tokenizer;
 
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use quick_cache::Equivalent;
@@ -42,6 +44,9 @@ use quick_cache::sync::Cache;
 pub use self::blend::{PartScores, Plan, StrategyError};
 pub use self::block::{BlockHash, BlockHasher, PrefixBlocks, Scope};
 pub use self::choice::{Choice, ExplainedPod, Explanation, MatchBucket, RouteError, Selection};
+pub use self::overrides::{
+    AutoBlendOverrides, LoadBalanceOverrides, Overrides, PrebleOverrides, VtcOverrides,
+};
 pub use self::pod::{Load, PodSlot, PodView};
 pub use self::strategy::Reason;
 
@@ -73,31 +78,31 @@ pub struct Request<'a> {
     pub now_ms: u64,
 }
 
-/// Settings that a model's profile changes for its requests.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Overrides {
-    pub standard_deviation_factor: Option<f64>,
-}
-
 /// What a cached plan was made from; looked up by `&str`, kept with `Box<str>`.
-#[derive(PartialEq, Eq, Hash)]
 struct PlanKey<T> {
     text: T,
-    standard_deviation_factor: Option<u64>,
+    overrides: Overrides,
 }
 
-impl<T> PlanKey<T> {
-    fn new(text: T, overrides: &Overrides) -> Self {
-        Self {
-            text,
-            standard_deviation_factor: overrides.standard_deviation_factor.map(f64::to_bits),
-        }
+impl<T: PartialEq> PartialEq for PlanKey<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text && self.overrides == other.overrides
+    }
+}
+
+// Overrides come out of the configuration, which has no NaN.
+impl<T: Eq> Eq for PlanKey<T> {}
+
+impl<T: Hash> Hash for PlanKey<T> {
+    /// The text alone: a model has few profiles, and fewer of them share a strategy.
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.text.hash(hasher);
     }
 }
 
 impl Equivalent<PlanKey<Box<str>>> for PlanKey<&str> {
     fn equivalent(&self, kept: &PlanKey<Box<str>>) -> bool {
-        *self.text == *kept.text && self.standard_deviation_factor == kept.standard_deviation_factor
+        *self.text == *kept.text && self.overrides == kept.overrides
     }
 }
 
@@ -163,14 +168,20 @@ impl Router {
 
     /// Makes a strategy string ready to route with.
     pub fn plan(&self, text: &str, overrides: &Overrides) -> Result<Arc<Plan>, StrategyError> {
-        let key = PlanKey::new(text, overrides);
+        let key = PlanKey {
+            text,
+            overrides: *overrides,
+        };
         if let Some(plan) = self.plans.get(&key) {
             return Ok(plan);
         }
         let plan = Arc::new(Plan::new(text, strategy::ALL, &self.settings, overrides)?);
         if text.len() <= CACHED_PLAN_BYTES {
-            self.plans
-                .insert(PlanKey::new(text.into(), overrides), Arc::clone(&plan));
+            let key = PlanKey {
+                text: text.into(),
+                overrides: *overrides,
+            };
+            self.plans.insert(key, Arc::clone(&plan));
         }
         Ok(plan)
     }
@@ -189,6 +200,22 @@ impl Router {
                 tokenizer::push_tokens(&self.hasher, pieces, blocks);
             }
         }
+    }
+
+    /// Adds to a prompt what followed it. `false`: the tokenizer's cut of a text depends on what follows, so that cannot
+    /// be done, and nothing was.
+    pub fn extend<'a>(
+        &self,
+        pieces: impl IntoIterator<Item = &'a [u8]>,
+        blocks: &mut PrefixBlocks,
+    ) -> bool {
+        if self.settings.prefix_cache.tokenizer != TokenizerKind::Character {
+            return false;
+        }
+        for piece in pieces {
+            self.hasher.push(piece, blocks);
+        }
+        true
     }
 
     /// Chooses one of the pods. Changes nothing: what was chosen is noted by [`Self::record`].
@@ -274,7 +301,7 @@ impl Router {
             load: pod.load,
             matched_blocks: 0,
         }));
-        let gate_fired = plan.is_gated() && gate::narrow(candidates, &self.settings.load_balance);
+        let gate_fired = plan.is_gated() && gate::narrow(candidates, plan.load_balance());
         if plan.needs_prefix() {
             let slots = candidates.iter().map(|candidate| candidate.slot);
             let hashes = request.blocks.hashes();
@@ -297,6 +324,16 @@ pub fn check_strategy(text: &str) -> Result<(), StrategyError> {
         &Overrides::default(),
     )
     .map(drop)
+}
+
+/// Whether a strategy string would let `prefix-cache` make its own selection, with no load blended in.
+pub fn is_standalone_prefix_cache(
+    text: &str,
+    settings: &RoutingSettings,
+    overrides: &Overrides,
+) -> bool {
+    Plan::new(text, strategy::ALL, settings, overrides)
+        .is_ok_and(|plan| plan.is_standalone_prefix_cache())
 }
 
 #[cfg(test)]

@@ -101,15 +101,21 @@ impl Pod {
         }
     }
 
-    /// Counts a request as running here until the guard is dropped. `pick`: the number of the choice, see [`Fleet::next_pick`].
+    /// Counts a request as running here until the guard is dropped; `None` when `most` are running already. `pick`: the
+    /// number of the choice, see [`Fleet::next_pick`].
     ///
     /// [`Fleet::next_pick`]: super::Fleet::next_pick
-    pub fn admit(self: &Arc<Self>, pick: u64) -> InFlight {
+    pub fn admit(self: &Arc<Self>, pick: u64, most: Option<u32>) -> Option<InFlight> {
+        let most = most.unwrap_or(u32::MAX);
+        self.in_flight
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |running| {
+                (running < most).then_some(running + 1)
+            })
+            .ok()?;
         self.last_pick.store(pick, Ordering::Relaxed);
-        self.in_flight.fetch_add(1, Ordering::AcqRel);
-        InFlight {
+        Some(InFlight {
             pod: Arc::clone(self),
-        }
+        })
     }
 
     pub fn in_flight(&self) -> u32 {

@@ -34,12 +34,18 @@ pub struct Wanted<'a> {
     pub exclude: &'a [PodSlot],
     /// Those whose labels it asks for.
     pub selector: Option<&'a Selector>,
+    /// Running requests with which a pod gets no more.
+    pub most_in_flight: Option<u32>,
 }
 
 impl Wanted<'_> {
     fn takes(&self, pod: &Pod) -> bool {
         let selected = |selector: &Selector| selector.matches(&pod.spec().labels);
-        !self.exclude.contains(&pod.slot()) && self.selector.is_none_or(selected)
+        !self.exclude.contains(&pod.slot())
+            && self.selector.is_none_or(selected)
+            && self
+                .most_in_flight
+                .is_none_or(|most| pod.in_flight() < most)
     }
 }
 
@@ -137,9 +143,9 @@ impl ModelPods {
         &self.served_by
     }
 
-    /// Whether any pod may be given requests, whatever a request asks for.
-    pub fn has_routable(&self) -> bool {
-        !self.routable.is_empty()
+    /// Pods that may be given requests, whatever a request asks for.
+    pub fn routable_count(&self) -> usize {
+        self.routable.len()
     }
 
     /// Whether there are candidates for a request.

@@ -9,7 +9,9 @@ use tokio::time::Instant;
 use super::deadline::Deadline;
 use super::error::ErrorAnswer;
 use super::replay::Replay;
+use super::rules::ProfileRules;
 use super::state::{Live, OpenRequest};
+use crate::answer::AnswerText;
 use crate::fleet::{InFlight, Pod, Selector};
 use crate::request::PathKind;
 use crate::routing::block::PrefixBlocks;
@@ -54,6 +56,14 @@ pub(super) struct Routing {
     pub(super) seed: u64,
     /// Labels that the pod must have.
     pub(super) selector: Option<Selector>,
+    pub(super) profile: Option<Arc<ProfileRules>>,
+}
+
+impl Routing {
+    /// Running requests with which a pod gets no more.
+    pub(super) fn most_in_flight(&self) -> Option<u32> {
+        self.profile.as_ref()?.profile.requests_inflight
+    }
 }
 
 /// One try on one pod.
@@ -74,6 +84,8 @@ pub(super) struct Answer {
     pub(super) bytes: u64,
     pub(super) complete: bool,
     pub(super) usage: Option<UsageScanner>,
+    /// Its text, when that is noted in the index.
+    pub(super) text: Option<AnswerText>,
 }
 
 impl RequestContext {
@@ -121,6 +133,9 @@ impl Answer {
         self.first_byte.get_or_insert_with(Instant::now);
         if let Some(usage) = &mut self.usage {
             usage.feed(chunk);
+        }
+        if let Some(text) = &mut self.text {
+            text.feed(chunk);
         }
     }
 }

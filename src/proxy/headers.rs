@@ -66,6 +66,9 @@ pub(super) fn to_client(response: &mut ResponseHeader, context: &RequestContext)
     response.insert_header("x-went-into-req-headers", "true")?;
     if let Some(routing) = &context.routing {
         response.insert_header("routing-strategy", routing.plan.requested())?;
+        if let Some(profile) = &routing.profile {
+            response.insert_header("x-aibrix-config-profile", &profile.name)?;
+        }
     }
     if let Some(attempt) = &context.attempt {
         response.insert_header("target-pod", attempt.pod.name())?;

@@ -1,5 +1,8 @@
 //! Takes a request in: what the gateway answers itself, who may send, the body, the model, the prompt's blocks.
 
+use std::sync::Arc;
+use std::time::Instant;
+
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, Method};
@@ -10,6 +13,7 @@ use pingora_proxy::Session;
 use super::body::{self, ReadError};
 use super::context::{RequestContext, Routing};
 use super::error::ErrorAnswer;
+use super::rules::{ProfileRules, Size};
 use super::state::State;
 use super::{auth, local};
 use crate::fleet::{ModelPods, Selector, Snapshot};
@@ -135,7 +139,15 @@ fn route_by_body(
     let request = request::parse(context.kind, content_type, body, &options)?;
     let snapshot = state.fleet.snapshot();
     let model = find_model(&snapshot, &request.model)?;
-    let plan = plan(headers, Some(&request.model), context)?;
+    let selector = selector(headers)?;
+    let size = || Size {
+        prompt_tokens: context
+            .kind
+            .has_prompt()
+            .then(|| tokens_of(request.prompt.len())),
+        max_tokens: request.max_tokens,
+    };
+    let (plan, profile) = plan(headers, Some(model), size, context)?;
     let blocks = match plan.needs_prefix() && context.kind.has_prompt() {
         true => hash(&request, context),
         false => PrefixBlocks::default(),
@@ -146,9 +158,16 @@ fn route_by_body(
         plan,
         blocks,
         seed: state.next_seed(),
-        selector: selector(headers)?,
+        selector,
+        profile,
     });
     Ok(())
+}
+
+/// Tokens of a prompt of so many bytes, roughly: counted exactly they would cost more than the choice of a profile is
+/// worth.
+fn tokens_of(bytes: usize) -> u64 {
+    (bytes as u64).div_ceil(4)
 }
 
 /// Until any pod has told what it serves, a model cannot be called unknown.
@@ -187,18 +206,20 @@ fn route_by_path(
     let snapshot = state.fleet.snapshot();
     let named = request::model_in_path(path).or_else(|| request::peek_model(body));
     let model = match &named {
-        Some(name) => Some(find_model(&snapshot, name)?.name().to_owned()),
+        Some(name) => Some(find_model(&snapshot, name)?),
         None if snapshot.is_uniform() || header.method == Method::OPTIONS => None,
         None => return Err(ErrorAnswer::unknown_path()),
     };
-    let plan = plan(&header.headers, model.as_deref(), context)?;
+    let selector = selector(&header.headers)?;
+    let (plan, profile) = plan(&header.headers, model, Size::default, context)?;
     context.routing = Some(Routing {
-        model,
+        model: model.map(|model| model.name().to_owned()),
         plan,
         blocks: PrefixBlocks::default(),
         records: false,
         seed: state.next_seed(),
-        selector: selector(&header.headers)?,
+        selector,
+        profile,
     });
     Ok(())
 }
@@ -218,12 +239,14 @@ fn selector(headers: &HeaderMap) -> Result<Option<Selector>, ErrorAnswer> {
         .map_err(|error| ErrorAnswer::bad_selector(&error))
 }
 
-/// The strategy: the request's header, the model's profile, the model's own, the default.
+/// The strategy and the profile, by the request's headers and the model's settings; and the request counted, so that this
+/// is the last thing that can refuse it.
 fn plan(
     headers: &HeaderMap,
-    model: Option<&str>,
+    model: Option<&ModelPods>,
+    size: impl FnOnce() -> Size,
     context: &RequestContext,
-) -> Result<std::sync::Arc<Plan>, ErrorAnswer> {
+) -> Result<(Arc<Plan>, Option<Arc<ProfileRules>>), ErrorAnswer> {
     let header = |name: &str| {
         headers
             .get(name)
@@ -232,7 +255,20 @@ fn plan(
     };
     let live = &context.live;
     let requested = header("routing-strategy");
-    let profile = header("config-profile");
-    live.plan(model, requested.as_deref(), profile.as_deref())
-        .map_err(|error| ErrorAnswer::bad_strategy(error.to_string()))
+    let asked = header("config-profile");
+    let rules = live.rules(model.map(ModelPods::name));
+    let profile = rules.and_then(|rules| rules.profile(asked.as_deref(), size));
+    let plan = live
+        .plan(
+            rules.map(|rules| &**rules),
+            requested.as_deref(),
+            profile.map(|rules| &rules.profile),
+        )
+        .map_err(|error| ErrorAnswer::bad_strategy(error.to_string()))?;
+    if let (Some(rules), Some(model)) = (profile, model) {
+        rules
+            .admit(model.routable_count(), Instant::now())
+            .map_err(|wait| ErrorAnswer::too_many_requests(model.name(), wait))?;
+    }
+    Ok((plan, profile.cloned()))
 }

@@ -8,6 +8,7 @@ use pingora_proxy::Session;
 
 use super::context::RequestContext;
 use super::error::ErrorAnswer;
+use super::recall;
 use super::state::State;
 use crate::fleet::client::is_connect;
 use crate::metrics::{EndedBy, RequestEnd};
@@ -76,6 +77,13 @@ pub(super) fn account(
 ) {
     let attempt = context.attempt.take();
     let ended_by = ended_by(error, context);
+    let total_blocks = context
+        .routing
+        .as_ref()
+        .map_or(0, |routing| routing.blocks.total_blocks());
+    if let Some(attempt) = attempt.as_ref().filter(|_| ended_by == EndedBy::Ok) {
+        recall::note(state, attempt, context);
+    }
     if ended_by == EndedBy::Client && context.answer.status == 0 {
         context.answer.status = CLIENT_CLOSED;
     }
@@ -124,7 +132,7 @@ pub(super) fn account(
         matched_blocks: attempt
             .as_ref()
             .map_or(0, |attempt| attempt.choice.matched_blocks),
-        total_blocks: routing.map_or(0, |routing| routing.blocks.total_blocks()),
+        total_blocks,
         request_bytes: context.body_length as u64,
         response_bytes: answer.bytes,
         usage,

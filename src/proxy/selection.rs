@@ -50,6 +50,11 @@ pub(super) fn next_peer(state: &State, context: &mut RequestContext) -> Result<B
                 continue;
             }
         };
+        // Another request may have taken the last place meanwhile; then the pod is no candidate any more.
+        let admitted = pod.admit(state.fleet.next_pick(), routing.most_in_flight());
+        let Some(in_flight) = admitted else {
+            continue;
+        };
         let metrics = state.metrics.pod(pod.name());
         metrics.picked(choice.reason.as_str());
         if context.tries > 0 {
@@ -57,7 +62,7 @@ pub(super) fn next_peer(state: &State, context: &mut RequestContext) -> Result<B
         }
         context.tries += 1;
         context.attempt = Some(Attempt {
-            in_flight: pod.admit(state.fleet.next_pick()),
+            in_flight,
             pod: pod.clone(),
             choice,
         });
@@ -112,6 +117,7 @@ fn wanted<'a>(routing: &'a Routing, context: &'a RequestContext) -> Wanted<'a> {
     Wanted {
         exclude: &context.excluded,
         selector: routing.selector.as_ref(),
+        most_in_flight: routing.most_in_flight(),
     }
 }
 
@@ -164,9 +170,16 @@ fn nobody_left(
             "no connection to an engine could be made",
         );
     }
-    let any = pods.is_some_and(ModelPods::has_routable);
-    match &routing.selector {
-        Some(selector) if any => ErrorAnswer::no_selected_pod(selector),
+    let Some(pods) = pods.filter(|pods| pods.routable_count() > 0) else {
+        return ErrorAnswer::no_ready_pod(routing.model.as_deref());
+    };
+    let full = Wanted {
+        most_in_flight: None,
+        ..wanted(routing, context)
+    };
+    match (routing.most_in_flight(), &routing.selector) {
+        (Some(most), _) if pods.has_any(&full) => ErrorAnswer::pods_full(most),
+        (_, Some(selector)) => ErrorAnswer::no_selected_pod(selector),
         _ => ErrorAnswer::no_ready_pod(routing.model.as_deref()),
     }
 }

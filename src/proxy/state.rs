@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 
-use crate::config::{Auth, Config, Limits, Model, Retry, Timeouts};
+use super::rules::ModelRules;
+use crate::config::{Auth, Config, Limits, Model, Profile, Retry, Timeouts};
 use crate::fleet::Fleet;
 use crate::metrics::{Metrics, PodState, ScrapeState};
 use crate::routing::{Overrides, Plan, Router, StrategyError};
@@ -35,7 +36,7 @@ pub struct Live {
     pub router: Arc<Router>,
     default_strategy: String,
     /// By each name that requests may use.
-    models: BTreeMap<String, Arc<Model>>,
+    models: BTreeMap<String, Arc<ModelRules>>,
 }
 
 impl State {
@@ -166,38 +167,36 @@ impl Live {
         }
     }
 
-    /// The plan for a request: its header, else its profile's strategy, else its model's, else the default.
+    pub(super) fn rules(&self, model: Option<&str>) -> Option<&Arc<ModelRules>> {
+        self.models.get(model?)
+    }
+
+    /// How a request is routed, by what it asks for and what the configuration says of its model.
     pub(super) fn plan(
         &self,
-        model: Option<&str>,
+        rules: Option<&ModelRules>,
         requested: Option<&str>,
-        profile: Option<&str>,
+        profile: Option<&Profile>,
     ) -> Result<Arc<Plan>, StrategyError> {
-        let configured = model.and_then(|name| self.models.get(name));
-        let profile = configured.and_then(|model| {
-            let named = profile.and_then(|name| model.profiles.get(name));
-            let default = || model.profiles.get(model.default_profile.as_deref()?);
-            named.or_else(default)
-        });
-        let strategy = requested
-            .or_else(|| profile.and_then(|profile| profile.routing_strategy.as_deref()))
-            .or_else(|| configured.and_then(|model| model.strategy.as_deref()))
-            .unwrap_or(&self.default_strategy);
-        let overrides = Overrides {
-            standard_deviation_factor: profile
-                .and_then(|profile| profile.standard_deviation_factor),
+        let strategy = match rules {
+            Some(rules) => rules.strategy(requested, profile),
+            None => requested,
         };
-        self.router.plan(strategy, &overrides)
+        let none = Overrides::default();
+        let overrides = profile.map_or(&none, |profile| &profile.overrides);
+        self.router
+            .plan(strategy.unwrap_or(&self.default_strategy), overrides)
     }
 }
 
-/// An alias is routed as its model is, though what is learned under it stays its own.
-fn by_name(models: &BTreeMap<String, Model>) -> BTreeMap<String, Arc<Model>> {
+/// An alias is routed as its model is, and counted with it, though what is learned under it stays its own.
+fn by_name(models: &BTreeMap<String, Model>) -> BTreeMap<String, Arc<ModelRules>> {
+    let now = Instant::now();
     let mut named = BTreeMap::new();
     for (name, model) in models {
-        let model = Arc::new(model.clone());
+        let rules = Arc::new(ModelRules::new(model.clone(), now));
         for name in model.aliases.iter().chain([name]) {
-            named.insert(name.clone(), Arc::clone(&model));
+            named.insert(name.clone(), Arc::clone(&rules));
         }
     }
     named

@@ -15,7 +15,7 @@ mod normalise;
 use std::cmp::Ordering;
 
 use super::rng::Rng;
-use super::settings::{AutoBlend, RoutingSettings};
+use super::settings::{AutoBlend, LoadBalance, RoutingSettings};
 use super::strategy::{
     Blending, Candidates, Definition, Kind, Pick, Reason, Strategy, fairest, fill_scores,
 };
@@ -35,6 +35,7 @@ pub struct Plan {
     requested: String,
     run: String,
     parts: Vec<Part>,
+    load_balance: LoadBalance,
 }
 
 struct Part {
@@ -69,6 +70,7 @@ impl Plan {
         overrides: &Overrides,
     ) -> Result<Self, StrategyError> {
         let requested = requested.trim();
+        let settings = &overrides.applied_to(settings);
         let list = List::parse(requested, table)?;
         let blended = auto_blend(requested, &list, &settings.auto_blend)
             .and_then(|run| Some((List::parse(&run, table).ok()?, run)));
@@ -83,6 +85,7 @@ impl Plan {
             requested: requested.to_owned(),
             parts: list.items.iter().map(part).collect(),
             run,
+            load_balance: settings.load_balance,
         })
     }
 
@@ -104,6 +107,11 @@ impl Plan {
     /// Whether `prefix-cache` makes its own selection, with no load blended in.
     pub fn is_standalone_prefix_cache(&self) -> bool {
         matches!(self.parts.as_slice(), [only] if only.definition.name == "prefix-cache")
+    }
+
+    /// How the gate judges.
+    pub(super) fn load_balance(&self) -> &LoadBalance {
+        &self.load_balance
     }
 
     /// Whether the load-imbalance gate narrows the candidates first.

@@ -132,6 +132,22 @@ fn the_gate_takes_a_request_from_a_warm_pod_at_a_gap_of_eight() {
 }
 
 #[test]
+fn a_prompt_with_what_followed_it_is_hashed_as_the_next_prompt() {
+    let bench = Bench::new(|_| {});
+    for (prompt, answer) in [("abcdefgh", "ijkl"), ("abcdef", "ghijklmnop"), ("", "abcd")] {
+        let mut blocks = bench.blocks(prompt);
+        assert!(
+            bench
+                .router
+                .extend([&b" "[..], answer.as_bytes()], &mut blocks)
+        );
+        let next = bench.blocks(&format!("{prompt} {answer}"));
+        assert_eq!(blocks.hashes(), next.hashes());
+        assert_eq!(blocks.total_blocks(), next.total_blocks());
+    }
+}
+
+#[test]
 fn a_profile_changes_the_factor_of_the_standalone_selection() {
     let bench = Bench::new(|settings| {
         settings.prefix_cache.standard_deviation_factor = 1.0;
@@ -143,6 +159,7 @@ fn a_profile_changes_the_factor_of_the_standalone_selection() {
     for (factor, expected) in [(None, false), (Some(4.0), true)] {
         let overrides = Overrides {
             standard_deviation_factor: factor,
+            ..Overrides::default()
         };
         let plan = bench.router.plan(STANDALONE, &overrides).unwrap();
         let blocks = bench.blocks("abcdefgh");
@@ -157,6 +174,45 @@ fn a_profile_changes_the_factor_of_the_standalone_selection() {
             .route(&plan, &request, &pods, &mut Scratch::default())
             .unwrap();
         assert_eq!(choice.slot == PodSlot(3), expected);
+    }
+}
+
+#[test]
+fn a_profile_changes_the_gate_and_the_blend_of_its_requests_alone() {
+    let bench = Bench::new(|_| {});
+    let blocks = bench.blocks("abcdefgh");
+    bench.router.record(PodSlot(1), &blocks, 0);
+    let gate_off = Overrides {
+        load_balance: LoadBalanceOverrides {
+            imbalance_min_gap: Some(100),
+            ..LoadBalanceOverrides::default()
+        },
+        ..Overrides::default()
+    };
+    let blend_off = Overrides {
+        auto_blend: AutoBlendOverrides {
+            load_balance_weight: Some(0),
+            ..AutoBlendOverrides::default()
+        },
+        ..gate_off
+    };
+    for (overrides, run, slot) in [
+        (Overrides::default(), "prefix-cache:5,load-balance:4", 0),
+        (gate_off, "prefix-cache:5,load-balance:4", 1),
+        (blend_off, "prefix-cache", 1),
+        (Overrides::default(), "prefix-cache:5,load-balance:4", 0),
+    ] {
+        let plan = bench.router.plan("prefix-cache", &overrides).unwrap();
+        let request = Request {
+            blocks: &blocks,
+            seed: 0,
+            now_ms: 0,
+        };
+        let choice = bench
+            .router
+            .route(&plan, &request, &pods(&[0, 9]), &mut Scratch::default())
+            .unwrap();
+        assert_eq!((plan.run(), choice.slot), (run, PodSlot(slot)));
     }
 }
 

@@ -15,12 +15,14 @@ async fn labelled(labels: [&str; 3]) -> (crate::support::Engines, Gateway, Strin
 }
 
 fn with_labels(pods: &str, labels: [&str; 3]) -> String {
-    (1..).zip(labels).fold(pods.to_owned(), |pods, (n, labels)| {
-        pods.replace(
-            &format!("name: e{n}}}"),
-            &format!("name: e{n}, labels: {labels}}}"),
-        )
-    })
+    (1..)
+        .zip(labels)
+        .fold(pods.to_owned(), |pods, (n, labels)| {
+            pods.replace(
+                &format!("name: e{n}}}"),
+                &format!("name: e{n}, labels: {labels}}}"),
+            )
+        })
 }
 
 async fn ask(gateway: &Gateway, filters: &[&str], prompt: usize) -> Answer {

@@ -17,6 +17,8 @@ mod index;
 mod layering;
 mod lifecycle;
 mod observe;
+mod profiles;
+mod recall;
 mod requests;
 mod routing;
 mod streams;

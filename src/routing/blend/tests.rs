@@ -247,6 +247,7 @@ fn check_totals(parts: &[(u64, Polarity, &[f64])], totals: &[f64], winners: &[us
         strategy: Box::new(Fixed(Polarity::Most, vec![f64::NAN; totals.len()])),
     };
     let plan = Plan {
+        load_balance: LoadBalance::default(),
         requested: String::new(),
         run: String::new(),
         // A plan of one part would leave the pick to it.
