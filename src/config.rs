@@ -36,6 +36,7 @@ pub use self::models::AUTO;
 pub use self::problem::ConfigErrors;
 use self::problem::{Problems, Wrong};
 use self::reader::{Context, Node};
+pub use self::rule::parse_duration;
 use crate::fleet::settings::{HealthSettings, PodSpec};
 use crate::routing::Overrides;
 use crate::routing::settings::RoutingSettings;
@@ -56,6 +57,8 @@ pub struct Config {
     /// How often the engines' metrics are read.
     pub metrics_poll: Duration,
     pub tokenizer: TokenizerService,
+    /// File to write the traffic down in, see [`crate::capture`].
+    pub capture: Option<PathBuf>,
     /// Lines for the log at start: what overrides the file, and what is likely a mistake.
     pub notes: Vec<String>,
 }
@@ -150,6 +153,11 @@ impl Config {
             map.with("tokenizer", |node| {
                 sections::tokenizer(node, &mut self.tokenizer)
             });
+            map.text(
+                &mut self.capture,
+                "capture",
+                rule::or_none(files::appendable),
+            );
             map.with("state_sync", unbuilt::state_sync);
             pods.is_some_and(|pods| !pods.is_empty())
         })

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
-use http::{HeaderMap, Method};
+use http::{HeaderMap, HeaderName, Method};
 use pingora_core::Result;
 use pingora_http::RequestHeader;
 use pingora_proxy::Session;
@@ -14,11 +14,11 @@ use super::body::{self, ReadError};
 use super::context::{RequestContext, Routing};
 use super::error::ErrorAnswer;
 use super::rules::{ProfileRules, Size};
-use super::state::State;
+use super::state::{State, Strategy};
 use super::{auth, local};
 use crate::fleet::{ModelPods, Selector, Snapshot};
 use crate::request::{self, InferenceRequest, ParseOptions, PathKind, coding};
-use crate::routing::{Plan, PrefixBlocks, Scope};
+use crate::routing::{PrefixBlocks, Scope};
 
 pub(super) enum Intake {
     /// The client has its answer.
@@ -73,31 +73,32 @@ async fn admit(
     session: &mut Session,
     context: &mut RequestContext,
 ) -> Result<Intake, Refusal> {
-    let method = session.req_header().method.clone();
-    let path = session.req_header().uri.path().to_owned();
-    context.kind = PathKind::classify(&path);
-    if local::is_health(&method, &path) {
+    let header = session.req_header();
+    let (method, path) = (&header.method, header.uri.path());
+    context.kind = PathKind::classify(path);
+    if local::is_health(method, path) {
         local::health(state, session, context).await?;
         return Ok(Intake::Answered);
     }
-    let headers = &session.req_header().headers;
-    if !auth::is_preflight(&method, headers) && !auth::is_allowed(&context.live.auth, headers) {
+    let headers = &header.headers;
+    if !auth::is_preflight(method, headers) && !auth::is_allowed(&context.live.auth, headers) {
         return Err(ErrorAnswer::unauthorized().into());
     }
-    if local::is_model_list(&method, &path) {
+    if local::is_model_list(method, path) {
         local::models(state, session, context).await?;
         return Ok(Intake::Answered);
     }
     body::check_announced(&session.downstream_session, &context.live.limits)?;
     let mut body = body::read(&mut session.downstream_session, &context.live.limits).await?;
-    if method == Method::POST && context.kind.reads_model() {
-        if let Some(decoded) = decode(&session.req_header().headers, &body, context)? {
+    let header = session.req_header();
+    if header.method == Method::POST && context.kind.reads_model() {
+        if let Some(decoded) = decode(&header.headers, &body, context)? {
             body = decoded;
             context.decoded = true;
         }
-        route_by_body(state, &session.req_header().headers, &body, context)?;
+        route_by_body(state, &header.headers, &body, context)?;
     } else {
-        route_by_path(state, session.req_header(), &path, &body, context)?;
+        route_by_path(state, header, &body, context)?;
     }
     Ok(Intake::Forward(body))
 }
@@ -147,15 +148,18 @@ fn route_by_body(
             .then(|| tokens_of(request.prompt.len())),
         max_tokens: request.max_tokens,
     };
-    let (plan, profile) = plan(headers, Some(model), size, context)?;
-    let blocks = match plan.needs_prefix() && context.kind.has_prompt() {
+    let (strategy, profile) = strategy(headers, Some(model), size, context)?;
+    let Strategy { plan, name } = strategy;
+    let wanted = plan.needs_prefix() || state.capture.is_some();
+    let blocks = match wanted && context.kind.has_prompt() {
         true => hash(&request, context),
         false => PrefixBlocks::default(),
     };
     context.routing = Some(Routing {
         model: Some(model.name().to_owned()),
-        records: context.kind.fills_cache(),
+        records: plan.needs_prefix() && context.kind.fills_cache(),
         plan,
+        strategy: name,
         blocks,
         seed: state.next_seed(),
         selector,
@@ -199,22 +203,23 @@ fn hash(request: &InferenceRequest<'_>, context: &RequestContext) -> PrefixBlock
 fn route_by_path(
     state: &State,
     header: &RequestHeader,
-    path: &str,
     body: &Bytes,
     context: &mut RequestContext,
 ) -> Result<(), ErrorAnswer> {
     let snapshot = state.fleet.snapshot();
-    let named = request::model_in_path(path).or_else(|| request::peek_model(body));
+    let named = request::model_in_path(header.uri.path()).or_else(|| request::peek_model(body));
     let model = match &named {
         Some(name) => Some(find_model(&snapshot, name)?),
         None if snapshot.is_uniform() || header.method == Method::OPTIONS => None,
         None => return Err(ErrorAnswer::unknown_path()),
     };
     let selector = selector(&header.headers)?;
-    let (plan, profile) = plan(&header.headers, model, Size::default, context)?;
+    let (strategy, profile) = strategy(&header.headers, model, Size::default, context)?;
+    let Strategy { plan, name } = strategy;
     context.routing = Some(Routing {
         model: model.map(|model| model.name().to_owned()),
         plan,
+        strategy: name,
         blocks: PrefixBlocks::default(),
         records: false,
         seed: state.next_seed(),
@@ -226,7 +231,7 @@ fn route_by_path(
 
 /// Labels that the pod must have; several headers are one list, as HTTP has it.
 fn selector(headers: &HeaderMap) -> Result<Option<Selector>, ErrorAnswer> {
-    let values = headers.get_all("external-filter").iter();
+    let values = headers.get_all(EXTERNAL_FILTER).iter();
     let values: Vec<_> = values
         .map(|value| String::from_utf8_lossy(value.as_bytes()))
         .filter(|value| !value.trim().is_empty())
@@ -241,25 +246,23 @@ fn selector(headers: &HeaderMap) -> Result<Option<Selector>, ErrorAnswer> {
 
 /// The strategy and the profile, by the request's headers and the model's settings; and the request counted, so that this
 /// is the last thing that can refuse it.
-fn plan(
+fn strategy(
     headers: &HeaderMap,
     model: Option<&ModelPods>,
     size: impl FnOnce() -> Size,
     context: &RequestContext,
-) -> Result<(Arc<Plan>, Option<Arc<ProfileRules>>), ErrorAnswer> {
-    let header = |name: &str| {
-        headers
-            .get(name)
-            .map(|value| String::from_utf8_lossy(value.as_bytes()).trim().to_owned())
-            .filter(|value| !value.is_empty())
+) -> Result<(Strategy, Option<Arc<ProfileRules>>), ErrorAnswer> {
+    let header = |name: &HeaderName| {
+        let value = String::from_utf8_lossy(headers.get(name)?.as_bytes());
+        let value = value.trim();
+        (!value.is_empty()).then(|| value.to_owned())
     };
     let live = &context.live;
-    let requested = header("routing-strategy");
-    let asked = header("config-profile");
+    let requested = header(&ROUTING_STRATEGY);
     let rules = live.rules(model.map(ModelPods::name));
-    let profile = rules.and_then(|rules| rules.profile(asked.as_deref(), size));
-    let plan = live
-        .plan(
+    let profile = rules.and_then(|rules| rules.profile(header(&CONFIG_PROFILE).as_deref(), size));
+    let strategy = live
+        .strategy(
             rules.map(|rules| &**rules),
             requested.as_deref(),
             profile.map(|rules| &rules.profile),
@@ -270,5 +273,9 @@ fn plan(
             .admit(model.routable_count(), Instant::now())
             .map_err(|wait| ErrorAnswer::too_many_requests(model.name(), wait))?;
     }
-    Ok((plan, profile.cloned()))
+    Ok((strategy, profile.cloned()))
 }
+
+const ROUTING_STRATEGY: HeaderName = HeaderName::from_static("routing-strategy");
+const CONFIG_PROFILE: HeaderName = HeaderName::from_static("config-profile");
+const EXTERNAL_FILTER: HeaderName = HeaderName::from_static("external-filter");

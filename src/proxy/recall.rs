@@ -17,7 +17,7 @@ pub(super) fn watch(context: &RequestContext, headers: &HeaderMap) -> Option<Ans
     let noted = context
         .routing
         .as_ref()
-        .is_some_and(|routing| routing.records && routing.plan.needs_prefix());
+        .is_some_and(|routing| routing.records);
     if !noted || !router.settings().prefix_cache.answers {
         return None;
     }
@@ -40,15 +40,16 @@ pub(super) fn note(state: &State, attempt: &Attempt, context: &mut RequestContex
         .filter(|_| context.answer.complete);
     let (Some(text), Some(routing), Some(dialect)) = (
         text.and_then(AnswerText::finish),
-        &mut context.routing,
+        &context.routing,
         dialect(context.kind),
     ) else {
         return;
     };
     let router = &context.live.router;
-    let pieces = [dialect.separator(), text.as_bytes()];
-    if router.extend(pieces, &mut routing.blocks) {
-        router.record(attempt.choice.slot, &routing.blocks, state.now_ms());
+    // The prompt's own are still to be told.
+    let mut blocks = routing.blocks.clone();
+    if router.extend([dialect.separator(), text.as_bytes()], &mut blocks) {
+        router.record(attempt.choice.slot, &blocks, state.now_ms());
     }
 }
 

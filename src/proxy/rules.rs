@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use http::HeaderValue;
+use pingora_http::header_value_from_slice;
+
 use super::pace::Pace;
 use crate::config::{AUTO, Model, Profile};
 
@@ -15,7 +18,8 @@ pub(super) struct ModelRules {
 
 /// A profile, with its place in the count of requests a second.
 pub(super) struct ProfileRules {
-    pub(super) name: String,
+    /// For a header.
+    pub(super) name: HeaderValue,
     pub(super) profile: Profile,
     pace: Pace,
 }
@@ -31,7 +35,7 @@ impl ModelRules {
     pub(super) fn new(model: Model, now: Instant) -> Self {
         let profiles = model.profiles.iter().map(|(name, profile)| {
             let rules = ProfileRules {
-                name: name.clone(),
+                name: header_value_from_slice(name.as_bytes()),
                 profile: profile.clone(),
                 pace: Pace::new(now),
             };
@@ -152,8 +156,10 @@ mod tests {
                 prompt_tokens: prompt,
                 max_tokens: max,
             };
-            let found = rules.profile(asked, || size).map(|found| &*found.name);
-            assert_eq!(found, Some(expected), "{asked:?} {size:?}");
+            let found = rules
+                .profile(asked, || size)
+                .map(|found| found.name.clone());
+            assert_eq!(found.unwrap(), expected, "{asked:?} {size:?}");
         };
         check(None, Some(9000), None, "base");
         check(Some("long"), Some(1), None, "long");

@@ -6,8 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use http::HeaderValue;
+use pingora_http::header_value_from_slice;
 
 use super::rules::ModelRules;
+use crate::capture::Capture;
 use crate::config::{Auth, Config, Limits, Model, Profile, Retry, Timeouts};
 use crate::fleet::Fleet;
 use crate::metrics::{Metrics, PodState, ScrapeState};
@@ -18,6 +21,7 @@ pub struct State {
     pub fleet: Arc<Fleet>,
     pub metrics: Arc<Metrics>,
     pub access: Option<AccessLog>,
+    pub capture: Option<Capture>,
     live: ArcSwap<Live>,
     header_timeout: Arc<ArcSwapOption<Duration>>,
     open: AtomicUsize,
@@ -35,8 +39,26 @@ pub struct Live {
     pub auth: Auth,
     pub router: Arc<Router>,
     default_strategy: String,
+    /// Of the default strategy: most requests ask for no other.
+    default_plan: Option<Strategy>,
     /// By each name that requests may use.
     models: BTreeMap<String, Arc<ModelRules>>,
+}
+
+/// A plan, and its name for a header.
+#[derive(Clone)]
+pub(super) struct Strategy {
+    pub(super) plan: Arc<Plan>,
+    pub(super) name: HeaderValue,
+}
+
+impl From<Arc<Plan>> for Strategy {
+    fn from(plan: Arc<Plan>) -> Self {
+        Self {
+            name: header_value_from_slice(plan.requested().as_bytes()),
+            plan,
+        }
+    }
 }
 
 impl State {
@@ -46,6 +68,7 @@ impl State {
         fleet: Arc<Fleet>,
         metrics: Arc<Metrics>,
         access: Option<AccessLog>,
+        capture: Option<Capture>,
         seed: u64,
     ) -> Self {
         let header_timeout = Arc::new(ArcSwapOption::from_pointee(live.limits.header_timeout));
@@ -53,6 +76,7 @@ impl State {
             fleet,
             metrics,
             access,
+            capture,
             live: ArcSwap::from_pointee(live),
             header_timeout,
             open: AtomicUsize::new(0),
@@ -80,13 +104,21 @@ impl State {
             index_bytes: index.bytes(),
             index_evictions: index.evictions(),
             log_lines_dropped: self.access.as_ref().map_or(0, AccessLog::dropped),
+            capture_lines_dropped: self.capture.as_ref().map_or(0, Capture::dropped),
         })
     }
 
-    /// Waits a moment for the log's last lines to be written.
+    /// Waits a moment for the last lines of access log and capture to be written.
     pub fn flush_logs(&self) {
         if self.access.as_ref().is_some_and(|access| !access.flush()) {
             log::warn!("the access log's reader is too slow: its last lines are lost");
+        }
+        if self
+            .capture
+            .as_ref()
+            .is_some_and(|capture| !capture.flush())
+        {
+            log::warn!("the capture's disk is too slow: its last lines are lost");
         }
     }
 
@@ -156,13 +188,19 @@ impl Drop for OpenRequest {
 
 impl Live {
     pub fn new(config: &Config, router: Arc<Router>) -> Self {
+        let strategy = &config.routing.strategy;
         Self {
+            // A strategy that does not hold is refused with its own words when it is asked for.
+            default_plan: router
+                .plan(strategy, &Overrides::default())
+                .ok()
+                .map(Strategy::from),
             limits: config.limits.clone(),
             timeouts: config.timeouts.clone(),
             retry: config.retry.clone(),
             auth: config.auth.clone(),
             router,
-            default_strategy: config.routing.strategy.clone(),
+            default_strategy: strategy.clone(),
             models: by_name(&config.models),
         }
     }
@@ -172,12 +210,15 @@ impl Live {
     }
 
     /// How a request is routed, by what it asks for and what the configuration says of its model.
-    pub(super) fn plan(
+    pub(super) fn strategy(
         &self,
         rules: Option<&ModelRules>,
         requested: Option<&str>,
         profile: Option<&Profile>,
-    ) -> Result<Arc<Plan>, StrategyError> {
+    ) -> Result<Strategy, StrategyError> {
+        if let (None, None, Some(plan)) = (rules, requested, &self.default_plan) {
+            return Ok(plan.clone());
+        }
         let strategy = match rules {
             Some(rules) => rules.strategy(requested, profile),
             None => requested,
@@ -186,6 +227,7 @@ impl Live {
         let overrides = profile.map_or(&none, |profile| &profile.overrides);
         self.router
             .plan(strategy.unwrap_or(&self.default_strategy), overrides)
+            .map(Strategy::from)
     }
 }
 
