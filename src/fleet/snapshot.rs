@@ -129,13 +129,13 @@ impl ModelPods {
     }
 
     /// The candidates for a request, without the pods that it has tried.
-    pub fn views(&self, exclude: &[PodSlot], out: &mut Vec<PodView>) {
+    pub fn views(&self, exclude: &[PodSlot], with_detail: bool, out: &mut Vec<PodView>) {
         out.clear();
         let open = self
             .routable
             .iter()
             .filter(|pod| !exclude.contains(&pod.slot()));
-        out.extend(open.map(|pod| pod.view()));
+        out.extend(open.map(|pod| pod.view(with_detail)));
     }
 }
 

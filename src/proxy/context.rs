@@ -13,7 +13,7 @@ use super::state::{Live, OpenRequest};
 use crate::fleet::{InFlight, Pod};
 use crate::request::PathKind;
 use crate::routing::block::PrefixBlocks;
-use crate::routing::{Choice, Plan, PodSlot};
+use crate::routing::{Choice, Plan, PodSlot, Request};
 use crate::usage::UsageScanner;
 
 pub struct RequestContext {
@@ -52,6 +52,21 @@ pub(super) struct Routing {
     /// Whether the blocks are noted in the index when the request is sent.
     pub(super) records: bool,
     pub(super) seed: u64,
+    pub(super) prompt_tokens: u64,
+    pub(super) user: Option<String>,
+}
+
+impl Routing {
+    pub(super) fn request(&self, now_ms: u64) -> Request<'_> {
+        Request {
+            blocks: &self.blocks,
+            seed: self.seed,
+            now_ms,
+            prompt_tokens: self.prompt_tokens,
+            user: self.user.as_deref(),
+            ..Request::default()
+        }
+    }
 }
 
 /// One try on one pod.
@@ -59,7 +74,6 @@ pub(super) struct Attempt {
     pub(super) pod: Arc<Pod>,
     pub(super) choice: Choice,
     /// Dropped with the attempt, whatever ends it.
-    #[expect(dead_code, reason = "held for its drop")]
     pub(super) in_flight: InFlight,
 }
 
@@ -68,6 +82,8 @@ pub(super) struct Attempt {
 pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) from_engine: bool,
+    /// It comes as it is made.
+    pub(super) streamed: bool,
     pub(super) first_byte: Option<Instant>,
     pub(super) bytes: u64,
     pub(super) complete: bool,

@@ -14,7 +14,7 @@ use super::state::State;
 use super::{auth, local};
 use crate::fleet::{ModelPods, Snapshot};
 use crate::request::{self, InferenceRequest, ParseOptions, PathKind, coding};
-use crate::routing::{Plan, PrefixBlocks, Scope};
+use crate::routing::{Plan, PrefixBlocks, Request, Scope};
 
 pub(super) enum Intake {
     /// The client has its answer.
@@ -146,6 +146,8 @@ fn route_by_body(
         plan,
         blocks,
         seed: state.next_seed(),
+        prompt_tokens: Request::tokens_of(request.prompt.len()),
+        user: header_text(headers, "user"),
     });
     Ok(())
 }
@@ -197,6 +199,8 @@ fn route_by_path(
         blocks: PrefixBlocks::default(),
         records: false,
         seed: state.next_seed(),
+        prompt_tokens: 0,
+        user: header_text(&header.headers, "user"),
     });
     Ok(())
 }
@@ -207,15 +211,17 @@ fn plan(
     model: Option<&str>,
     context: &RequestContext,
 ) -> Result<std::sync::Arc<Plan>, ErrorAnswer> {
-    let header = |name: &str| {
-        headers
-            .get(name)
-            .map(|value| String::from_utf8_lossy(value.as_bytes()).trim().to_owned())
-            .filter(|value| !value.is_empty())
-    };
     let live = &context.live;
-    let requested = header("routing-strategy");
-    let profile = header("config-profile");
+    let requested = header_text(headers, "routing-strategy");
+    let profile = header_text(headers, "config-profile");
     live.plan(model, requested.as_deref(), profile.as_deref())
         .map_err(|error| ErrorAnswer::bad_strategy(error.to_string()))
+}
+
+/// A header's trimmed value, if there is anything in it.
+fn header_text(headers: &HeaderMap, name: &str) -> Option<String> {
+    headers
+        .get(name)
+        .map(|value| String::from_utf8_lossy(value.as_bytes()).trim().to_owned())
+        .filter(|value| !value.is_empty())
 }

@@ -85,7 +85,7 @@ pub(super) fn account(
         .take()
         .and_then(|scanner| scanner.finish());
     if let (Some(attempt), Some(usage)) = (&attempt, usage) {
-        attempt.pod.add_output_tokens(usage.completion);
+        attempt.pod.add_tokens(usage.prompt, usage.completion);
     }
     let routing = context.routing.as_ref();
     let model = routing.and_then(|routing| routing.model.as_deref());

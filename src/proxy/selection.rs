@@ -12,7 +12,7 @@ use super::error::ErrorAnswer;
 use super::state::State;
 use crate::fleet::{ModelPods, Snapshot};
 use crate::metrics::Routed;
-use crate::routing::{Choice, PodView, Request, RouteError, Scratch};
+use crate::routing::{Choice, PodView, RouteError, Scratch};
 
 thread_local! {
     /// Working memory of a decision, which never waits: reused by all requests of a thread.
@@ -57,7 +57,7 @@ pub(super) fn next_peer(state: &State, context: &mut RequestContext) -> Result<B
         }
         context.tries += 1;
         context.attempt = Some(Attempt {
-            in_flight: pod.admit(state.fleet.next_pick()),
+            in_flight: pod.admit(state.fleet.next_pick(), choice.uncached_tokens),
             pod: pod.clone(),
             choice,
         });
@@ -65,14 +65,16 @@ pub(super) fn next_peer(state: &State, context: &mut RequestContext) -> Result<B
     }
 }
 
-/// Notes the prompt's blocks as the pod's: now, when the request is sent to it.
+/// Notes what the pod is sent, and the prompt's blocks as its own: now, when the request is sent to it.
 pub(super) fn record(state: &State, context: &RequestContext) {
-    if let (Some(routing), Some(attempt)) = (&context.routing, &context.attempt)
-        && routing.records
-    {
-        let router = &context.live.router;
-        router.record(attempt.choice.slot, &routing.blocks, state.now_ms());
+    let (Some(routing), Some(attempt)) = (&context.routing, &context.attempt) else {
+        return;
+    };
+    let (router, now_ms) = (&context.live.router, state.now_ms());
+    if routing.records {
+        router.record(attempt.choice.slot, &routing.blocks, now_ms);
     }
+    router.sent(&routing.plan, &routing.request(now_ms), &attempt.choice);
 }
 
 /// A pod could not be reached. Gives whether another one is to be tried.
@@ -114,14 +116,10 @@ fn choose(
     routing: &Routing,
     pods: &ModelPods,
 ) -> Result<Choice, RouteError> {
-    let request = Request {
-        blocks: &routing.blocks,
-        seed: routing.seed,
-        now_ms: state.now_ms(),
-    };
+    let request = routing.request(state.now_ms());
     let started = Instant::now();
     let chosen = WORK.with_borrow_mut(|(views, scratch)| {
-        pods.views(&context.excluded, views);
+        pods.views(&context.excluded, routing.plan.needs_detail(), views);
         context
             .live
             .router

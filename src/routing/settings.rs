@@ -9,6 +9,8 @@ pub struct RoutingSettings {
     pub auto_blend: AutoBlend,
     pub load_balance: LoadBalance,
     pub prefix_cache: PrefixCache,
+    pub preble: Preble,
+    pub vtc: Vtc,
 }
 
 /// Weights with which load strategies are blended into a requested strategy.
@@ -44,6 +46,39 @@ pub struct PrefixCache {
     pub hash_seed: Option<u64>,
 }
 
+/// The cost model of `prefix-cache-preble`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Preble {
+    pub target_gpu: Gpu,
+    /// Output tokens that a request is taken to have.
+    pub decoding_length: u32,
+    /// How long a request counts.
+    pub window: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gpu {
+    A6000,
+    V100,
+}
+
+/// Fairness between users, by `vtc-basic`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Vtc {
+    /// Running requests that count as a full pod.
+    pub max_pod_load: f64,
+    pub fairness_weight: f64,
+    pub utilization_weight: f64,
+    pub input_token_weight: f64,
+    pub output_token_weight: f64,
+    /// How long a user's tokens count.
+    pub window: Duration,
+    /// Tokens of the lightest and of the heaviest user while none is known; the former is also the least step from pod
+    /// to pod.
+    pub min_tokens: f64,
+    pub max_tokens: f64,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenizerKind {
     Character,
@@ -57,6 +92,8 @@ impl Default for RoutingSettings {
             auto_blend: AutoBlend::default(),
             load_balance: LoadBalance::default(),
             prefix_cache: PrefixCache::default(),
+            preble: Preble::default(),
+            vtc: Vtc::default(),
         }
     }
 }
@@ -80,6 +117,31 @@ impl Default for LoadBalance {
             queued_weight: 0.0,
             kv_pressure_alpha: 2.0,
             kv_critical_free: 0.10,
+        }
+    }
+}
+
+impl Default for Preble {
+    fn default() -> Self {
+        Self {
+            target_gpu: Gpu::V100,
+            decoding_length: 45,
+            window: Duration::from_secs(3 * 60),
+        }
+    }
+}
+
+impl Default for Vtc {
+    fn default() -> Self {
+        Self {
+            max_pod_load: 100.0,
+            fairness_weight: 1.0,
+            utilization_weight: 1.0,
+            input_token_weight: 1.0,
+            output_token_weight: 2.0,
+            window: Duration::from_secs(5 * 60),
+            min_tokens: 1000.0,
+            max_tokens: 8000.0,
         }
     }
 }

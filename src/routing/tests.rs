@@ -38,7 +38,7 @@ impl Bench {
         let request = Request {
             blocks: &blocks,
             seed: self.seed,
-            now_ms: 0,
+            ..Request::default()
         };
         self.router
             .route(&plan, &request, &pods(counts), &mut self.scratch)
@@ -59,6 +59,7 @@ fn pods(counts: &[u32]) -> Vec<PodView> {
             in_flight,
             ..Load::default()
         },
+        ..PodView::default()
     };
     counts.iter().enumerate().map(pod).collect()
 }
@@ -149,7 +150,7 @@ fn a_profile_changes_the_factor_of_the_standalone_selection() {
         let request = Request {
             blocks: &blocks,
             seed: 0,
-            now_ms: 0,
+            ..Request::default()
         };
         let pods = pods(&[1, 1, 1, 10]);
         let choice = bench
@@ -223,7 +224,7 @@ fn models_do_not_share_what_they_hold() {
     let request = Request {
         blocks: &other,
         seed: 0,
-        now_ms: 0,
+        ..Request::default()
     };
     let choice = bench
         .router
@@ -292,7 +293,7 @@ fn no_pods_is_an_error_and_a_bad_strategy_names_good_ones() {
     let request = Request {
         blocks: &blocks,
         seed: 0,
-        now_ms: 0,
+        ..Request::default()
     };
     let nowhere = bench
         .router
@@ -369,7 +370,7 @@ fn an_explanation_shows_the_choice_and_changes_nothing() {
     let request = Request {
         blocks: &blocks,
         seed: 1,
-        now_ms: 0,
+        ..Request::default()
     };
     let explained = bench
         .router

@@ -10,7 +10,8 @@ pub(super) const DEFINITION: Definition = Definition {
     kind: Kind::Scorer,
     blending: Blending::Load,
     needs_prefix: false,
-    build: |_, _| Box::new(LeastRequest),
+    needs_detail: false,
+    build: |_, _, _| Box::new(LeastRequest),
 };
 
 struct LeastRequest;

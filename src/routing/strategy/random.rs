@@ -10,7 +10,8 @@ pub(super) const DEFINITION: Definition = Definition {
     kind: Kind::Chooser,
     blending: Blending::Load,
     needs_prefix: false,
-    build: |_, _| Box::new(Random),
+    needs_detail: false,
+    build: |_, _, _| Box::new(Random),
 };
 
 struct Random;
