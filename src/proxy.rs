@@ -17,6 +17,7 @@ mod headers;
 mod intake;
 mod local;
 mod outcome;
+mod queue;
 mod replay;
 mod selection;
 mod state;
@@ -121,8 +122,9 @@ impl ProxyHttp for Gateway {
         _session: &mut Session,
         context: &mut RequestContext,
     ) -> Result<Box<HttpPeer>> {
+        let peer = selection::next_peer(&self.state, context).await;
         context.deadline.try_started();
-        selection::next_peer(&self.state, context)
+        peer
     }
 
     async fn connected_to_upstream(

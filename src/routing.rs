@@ -205,7 +205,10 @@ impl Router {
         scratch: &mut Scratch,
     ) -> Result<Choice, RouteError> {
         let gate_fired = self.fill_candidates(plan, request, pods, scratch);
-        let candidates = Candidates::new(&scratch.candidates).ok_or(RouteError::NoPod)?;
+        let candidates = Candidates::new(&scratch.candidates).ok_or(match pods {
+            [] => RouteError::NoPod,
+            _ => RouteError::AllFull,
+        })?;
         let pick = match candidates.rows() {
             [_] => Pick {
                 row: 0,
@@ -288,6 +291,9 @@ impl Router {
             matched_blocks: 0,
             detail: pod.detail.as_ref().filter(|_| needs_detail).cloned(),
         }));
+        if let Some(most) = plan.most_requests() {
+            candidates.retain(|candidate| candidate.load.in_flight < most);
+        }
         let gate_fired = plan.is_gated() && gate::narrow(candidates, &self.settings.load_balance);
         if plan.needs_prefix() {
             let slots = candidates.iter().map(|candidate| candidate.slot);

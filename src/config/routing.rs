@@ -7,7 +7,7 @@ use super::problem::Wrong;
 use super::reader::Node;
 use super::{StrategyCheck, rule};
 use crate::routing::settings::{
-    AutoBlend, LoadBalance, PrefixCache, RoutingSettings, TokenizerKind,
+    AutoBlend, LoadBalance, PrefixCache, RoutingSettings, Slo, TokenizerKind,
 };
 
 pub(super) const WEIGHT: RangeInclusive<u32> = 0..=1_000_000;
@@ -15,6 +15,8 @@ pub(super) const WEIGHT: RangeInclusive<u32> = 0..=1_000_000;
 pub(super) const MAIN_WEIGHT: RangeInclusive<u32> = 1..=1_000_000;
 pub(super) const MIN_GAP: RangeInclusive<u32> = 1..=u32::MAX;
 pub(super) const BLOCK_SIZE: RangeInclusive<usize> = 1..=65_536;
+/// Running requests of a pod.
+pub(super) const POD_REQUESTS: RangeInclusive<u32> = 1..=1_000_000;
 pub(super) const MAX_BLOCKS: RangeInclusive<usize> = 1..=1_000_000_000;
 
 pub(super) fn routing(node: &Node<'_>, routing: &mut RoutingSettings, check: StrategyCheck<'_>) {
@@ -31,6 +33,7 @@ pub(super) fn routing(node: &Node<'_>, routing: &mut RoutingSettings, check: Str
         map.with("prefix_cache", |node| {
             prefix_cache(node, &mut routing.prefix_cache)
         });
+        map.with("slo", |node| slo(node, &mut routing.slo));
     });
 }
 
@@ -104,6 +107,17 @@ fn prefix_cache(node: &Node<'_>, cache: &mut PrefixCache) {
         map.scalar(&mut cache.hash_seed, "hash_seed", hash_seed);
         let mut standard = ();
         map.scalar(&mut standard, "index", index);
+    });
+}
+
+fn slo(node: &Node<'_>, slo: &mut Slo) {
+    node.map(|map| {
+        map.scalar(
+            &mut slo.pod_requests,
+            "pod_requests",
+            rule::or_none(rule::whole(POD_REQUESTS)),
+        );
+        map.scalar(&mut slo.max_wait, "max_wait", rule::duration);
     });
 }
 

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::deadline::Deadline;
 use super::error::ErrorAnswer;
+use super::queue::Leaving;
 use super::replay::Replay;
 use super::state::{Live, OpenRequest};
 use crate::fleet::{InFlight, Pod};
@@ -75,6 +76,9 @@ pub(super) struct Attempt {
     pub(super) choice: Choice,
     /// Dropped with the attempt, whatever ends it.
     pub(super) in_flight: InFlight,
+    /// After the count: who waits looks at it.
+    #[expect(dead_code, reason = "held for its drop")]
+    pub(super) leaving: Leaving,
 }
 
 /// What is known of the answer.

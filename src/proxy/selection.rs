@@ -9,6 +9,7 @@ use pingora_core::upstreams::peer::HttpPeer;
 
 use super::context::{Attempt, RequestContext, Routing};
 use super::error::ErrorAnswer;
+use super::queue::Leaving;
 use super::state::State;
 use crate::fleet::{ModelPods, Snapshot};
 use crate::metrics::Routed;
@@ -20,18 +21,42 @@ thread_local! {
 }
 
 /// The peer of the next try. A pod that failed before is off the count already.
-pub(super) fn next_peer(state: &State, context: &mut RequestContext) -> Result<Box<HttpPeer>> {
+pub(super) async fn next_peer(
+    state: &State,
+    context: &mut RequestContext,
+) -> Result<Box<HttpPeer>> {
     context.attempt = None;
+    let limited = context
+        .routing
+        .as_ref()
+        .filter(|routing| routing.plan.most_requests().is_some());
+    let Some(model) = limited.map(|routing| routing.model.clone()) else {
+        return look(state, context).unwrap_or_else(|| Err(context.fail(ErrorAnswer::internal())));
+    };
+    let patience = context.live.router.settings().slo.max_wait;
+    let found = async {
+        let _turn = state.queue.turn(model.as_deref()).await;
+        state.queue.until(|| look(state, context)).await
+    };
+    let found = tokio::time::timeout(patience, found).await;
+    found.unwrap_or_else(|_| Err(context.fail(ErrorAnswer::all_full(patience))))
+}
+
+/// `None`: there are pods, but all are full.
+fn look(state: &State, context: &mut RequestContext) -> Option<Result<Box<HttpPeer>>> {
     let Some(routing) = &context.routing else {
-        return Err(context.fail(ErrorAnswer::internal()));
+        return Some(Err(context.fail(ErrorAnswer::internal())));
     };
     let snapshot = state.fleet.snapshot();
     let pods = pods_of(&snapshot, routing);
     loop {
         let chosen = pods.map(|pods| choose(state, context, routing, pods));
+        if let Some(Err(RouteError::AllFull)) = chosen {
+            return None;
+        }
         let Some(Ok(choice)) = chosen else {
             let answer = nobody_left(routing, context);
-            return Err(context.fail(answer));
+            return Some(Err(context.fail(answer)));
         };
         // A pod can only be missing if it left the fleet, but not this snapshot; it is passed over all the same.
         let Some(pod) = snapshot.pod(choice.slot) else {
@@ -58,10 +83,11 @@ pub(super) fn next_peer(state: &State, context: &mut RequestContext) -> Result<B
         context.tries += 1;
         context.attempt = Some(Attempt {
             in_flight: pod.admit(state.fleet.next_pick(), choice.uncached_tokens),
+            leaving: Leaving::new(&state.queue),
             pod: pod.clone(),
             choice,
         });
-        return Ok(peer);
+        return Some(Ok(peer));
     }
 }
 
@@ -136,10 +162,10 @@ fn choose(
             gate_fired: choice.gate_fired,
             took,
         }),
-        Err(_) if routing.plan.needs_prefix() => {
+        Err(RouteError::NoPod) if routing.plan.needs_prefix() => {
             metrics.prefix_routing_failed("no_target_pod", took)
         }
-        Err(_) => {}
+        Err(RouteError::NoPod | RouteError::AllFull) => {}
     }
     chosen
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 
+use super::queue::Queue;
 use crate::config::{Auth, Config, Limits, Model, Retry, Timeouts};
 use crate::fleet::Fleet;
 use crate::metrics::{Metrics, PodState, ScrapeState};
@@ -24,6 +25,7 @@ pub struct State {
     /// The next request's seed.
     requests: AtomicU64,
     epoch: Instant,
+    pub(super) queue: Arc<Queue>,
 }
 
 /// The settings that requests use: one immutable piece, swapped whole.
@@ -58,6 +60,7 @@ impl State {
             draining: Arc::default(),
             requests: AtomicU64::new(seed),
             epoch: Instant::now(),
+            queue: Arc::default(),
         }
     }
 

@@ -109,6 +109,14 @@ impl Plan {
         self.parts.iter().any(|part| part.definition.needs_detail)
     }
 
+    /// Running requests with which a pod is no candidate. When all have them, the request is to wait.
+    pub fn most_requests(&self) -> Option<u32> {
+        match self.parts.as_slice() {
+            [only] if only.definition.kind == Kind::Exclusive => only.strategy.most_requests(),
+            _ => None,
+        }
+    }
+
     pub(super) fn sent(&self, request: &Request<'_>, choice: &Choice) {
         for part in &self.parts {
             part.strategy.sent(request, choice);

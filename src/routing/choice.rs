@@ -27,6 +27,8 @@ pub struct Choice {
 pub enum RouteError {
     #[error("there is no pod to choose from")]
     NoPod,
+    #[error("every pod has all the requests that its latency goal allows")]
+    AllFull,
 }
 
 /// What came of the prefix match: the `selection` label of the reference. Counted in every mode;

@@ -11,6 +11,7 @@ pub struct RoutingSettings {
     pub prefix_cache: PrefixCache,
     pub preble: Preble,
     pub vtc: Vtc,
+    pub slo: Slo,
 }
 
 /// Weights with which load strategies are blended into a requested strategy.
@@ -79,6 +80,15 @@ pub struct Vtc {
     pub max_tokens: f64,
 }
 
+/// Latency goals, for the strategies `slo*`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slo {
+    /// Requests that a pod can run at once and keep its goal. `None`: there is no goal.
+    pub pod_requests: Option<u32>,
+    /// How long a request waits for a pod at most.
+    pub max_wait: Duration,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenizerKind {
     Character,
@@ -94,6 +104,7 @@ impl Default for RoutingSettings {
             prefix_cache: PrefixCache::default(),
             preble: Preble::default(),
             vtc: Vtc::default(),
+            slo: Slo::default(),
         }
     }
 }
@@ -142,6 +153,15 @@ impl Default for Vtc {
             window: Duration::from_secs(5 * 60),
             min_tokens: 1000.0,
             max_tokens: 8000.0,
+        }
+    }
+}
+
+impl Default for Slo {
+    fn default() -> Self {
+        Self {
+            pod_requests: None,
+            max_wait: Duration::from_secs(30),
         }
     }
 }

@@ -21,6 +21,10 @@ mod prefix_cache_preble;
 mod random;
 mod round_robin;
 mod session_affinity;
+mod slo;
+mod slo_least_load;
+mod slo_least_load_pulling;
+mod slo_pack_load;
 mod throughput;
 mod vtc_basic;
 
@@ -51,6 +55,10 @@ pub const ALL: &[Definition] = &[
     consistent_hash::DEFINITION,
     session_affinity::DEFINITION,
     vtc_basic::DEFINITION,
+    slo::DEFINITION,
+    slo_pack_load::DEFINITION,
+    slo_least_load::DEFINITION,
+    slo_least_load_pulling::DEFINITION,
     least_work::DEFINITION,
     lmetric::DEFINITION,
 ];
@@ -80,6 +88,11 @@ pub trait Strategy: Send + Sync {
             Some(row) => Pick::new(row, Reason::BestScore),
             None => anyone(candidates, rng),
         }
+    }
+
+    /// Running requests with which a pod gets no more from this strategy; asked of exclusive ones only.
+    fn most_requests(&self) -> Option<u32> {
+        None
     }
 
     /// The request is sent to the chosen pod.

@@ -300,11 +300,15 @@ fn no_pods_is_an_error_and_a_bad_strategy_names_good_ones() {
         .route(&plan, &request, &[], &mut Scratch::default());
     assert_eq!(nowhere, Err(RouteError::NoPod));
     let refused = check_strategy("fastest").unwrap_err().to_string();
+    let names: Vec<_> = strategy::ALL.iter().map(|one| one.name).collect();
     assert_eq!(
         refused,
-        "incorrect routing strategy \"fastest\": there is no strategy \"fastest\"; good ones are \
-         random, least-request, load-balance, prefix-cache, and lists with weights of \
-         least-request, load-balance, prefix-cache, like prefix-cache:5,load-balance:4"
+        format!(
+            "incorrect routing strategy \"fastest\": there is no strategy \"fastest\"; good ones are {}; and, of all but \
+             random, power-of-two, round-robin, slo, slo-pack-load, slo-least-load, slo-least-load-pulling, lists with \
+             weights, like prefix-cache:5,load-balance:4",
+            names.join(", ")
+        )
     );
 }
 
@@ -391,4 +395,26 @@ fn an_explanation_shows_the_choice_and_changes_nothing() {
     assert_eq!(prefix.scores, [0.0, 2.0, 0.0]);
     assert_eq!(prefix.normalised, [0.0, 1.0, 0.0]);
     assert_eq!(bench.router.index().len(), 2);
+}
+
+#[test]
+fn with_a_latency_goal_a_full_pod_is_no_candidate_not_even_the_only_one() {
+    let mut bench = Bench::new(|settings| settings.slo.pod_requests = Some(2));
+    let mut route = |strategy: &str, counts: &[u32]| {
+        let plan = bench.router.plan(strategy, &Overrides::default()).unwrap();
+        let request = Request::default();
+        let choice = bench
+            .router
+            .route(&plan, &request, &pods(counts), &mut bench.scratch);
+        choice.map(|choice| choice.slot.0)
+    };
+    for strategy in ["slo", "slo-least-load-pulling", "slo-pack-load"] {
+        assert_eq!(route(strategy, &[2, 1, 3]), Ok(1));
+        assert_eq!(route(strategy, &[2]), Err(RouteError::AllFull));
+        assert_eq!(route(strategy, &[]), Err(RouteError::NoPod));
+    }
+    assert_eq!(route("slo-pack-load", &[0, 1, 2]), Ok(1));
+    assert_eq!(route("slo", &[0, 1, 2]), Ok(0));
+    assert_eq!(route("slo-least-load", &[20, 10]), Ok(1));
+    assert_eq!(route("least-request", &[20]), Ok(0));
 }

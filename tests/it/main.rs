@@ -18,5 +18,6 @@ mod lifecycle;
 mod observe;
 mod requests;
 mod routing;
+mod strategies;
 mod streams;
 mod support;

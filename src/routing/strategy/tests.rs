@@ -115,7 +115,7 @@ pub(super) fn alone_for(name: &str, request: &Request<'_>, rows: &[Candidate]) -
     (0..rows.len()).filter(|&row| taken[row]).collect()
 }
 
-fn build(settings: &RoutingSettings, name: &str) -> Box<dyn Strategy> {
+pub(super) fn build(settings: &RoutingSettings, name: &str) -> Box<dyn Strategy> {
     let memory = Arc::new(Memory::new(7));
     (definition(name).build)(settings, &Overrides::default(), &memory)
 }
@@ -301,6 +301,42 @@ fn unscored_rows_never_win() {
             &mut rng,
         );
         assert_eq!(pick, Pick::new(2, Reason::BestScore));
+    }
+}
+
+#[test]
+fn scores_and_picks_of_equal_pods_do_not_depend_on_their_place() {
+    for definition in ALL {
+        let mut table = addressed(4);
+        for row in &mut table {
+            row.load = Load {
+                in_flight: 3,
+                prefilling: 1,
+                pending_prefill: 500,
+                prefill_rate: Some(1000.0),
+                kv_usage: Some(0.5),
+                output_rate: Some(100.0),
+                ..Load::default()
+            };
+            row.matched_blocks = 2;
+        }
+        let shares = shares(definition.name, &table);
+        let fair = shares.iter().all(|share| (0.22..0.28).contains(share));
+        assert!(fair, "{}: {shares:?}", definition.name);
+    }
+}
+
+#[test]
+fn every_strategy_is_accepted_and_documented() {
+    let document = include_str!("../../../docs/strategies.md");
+    for definition in ALL {
+        let name = definition.name;
+        assert!(crate::routing::check_strategy(name).is_ok(), "{name}");
+        let row = |line: &str| line.starts_with("| ") && line.contains(&format!("`{name}`"));
+        assert!(
+            document.lines().any(row),
+            "{name} has no row in docs/strategies.md"
+        );
     }
 }
 
