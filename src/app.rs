@@ -13,6 +13,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, anyhow};
 use pingora_core::apps::http_app::HttpServer;
 use pingora_core::listeners::tls::TlsSettings;
+use pingora_core::listeners::{L4BufferSettings, ListenerConfig};
 use pingora_core::server::configuration::{Opt, ServerConf};
 use pingora_core::server::{RunArgs, Server};
 use pingora_core::services::background::background_service;
@@ -184,7 +185,9 @@ fn front(
 fn add_listener(service: &mut Service<Front>, listener: &Listener) -> Result<()> {
     let address = listener.address.to_string();
     let Some(tls) = &listener.tls else {
-        service.add_tcp(&address);
+        // Heads and bodies have buffers of their own, which are read into at once.
+        let unbuffered = L4BufferSettings::default().read(0);
+        service.add_listener(ListenerConfig::tcp(address).l4_buffer(unbuffered));
         return Ok(());
     };
     let settings = tls_settings(tls).with_context(|| format!("server.listen: TLS of {address}"))?;

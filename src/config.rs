@@ -33,6 +33,7 @@ pub use self::environment::Environment;
 pub use self::problem::ConfigErrors;
 use self::problem::{Problems, Wrong};
 use self::reader::{Context, Node};
+pub use self::rule::parse_duration;
 use crate::fleet::settings::{HealthSettings, PodSpec};
 use crate::routing::settings::RoutingSettings;
 

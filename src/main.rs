@@ -7,6 +7,10 @@ use clap::{Parser, Subcommand};
 use warmgate::app::{self, Source};
 use warmgate::{demo, sim};
 
+/// Bodies of every size come and go on all threads; glibc's allocator keeps what one thread has freed from the others.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Exit status for a configuration that does not hold.
 const BAD_CONFIG: u8 = 64;
 

@@ -42,6 +42,7 @@ pub use state::{Live, State};
 
 use crate::usage::UsageScanner;
 use error::ErrorAnswer;
+use headers::RequestId;
 use intake::Intake;
 
 pub struct Gateway {
@@ -73,7 +74,7 @@ impl ProxyHttp for Gateway {
     ) -> Result<()> {
         connection::header_read(&session.downstream_session);
         context.open = Some(self.state.open_request());
-        context.request_id = headers::request_id(&session.req_header().headers);
+        context.request_id = RequestId::of(&session.req_header().headers);
         context.client = session
             .client_addr()
             .and_then(|address| address.as_inet())

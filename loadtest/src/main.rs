@@ -1,5 +1,8 @@
 //! Measures gateways: traffic over HTTP, offline replay of traces, comparison with other balancers.
 
+mod compare;
+mod run;
+
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -13,9 +16,41 @@ struct Arguments {
 }
 
 #[derive(Subcommand)]
-enum Command {}
+enum Command {
+    /// Send the traffic of a scenario and report what the clients saw.
+    Run(run::Options),
+    /// Compare Warmgate with other balancers on this machine.
+    Compare(compare::Options),
+    #[command(hide = true)]
+    Engine(compare::EngineOptions),
+    #[command(hide = true)]
+    BarePingora(compare::BareOptions),
+}
 
+/// The same allocator as Warmgate's, so that the bare proxy differs from it in nothing else.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    match Arguments::parse().command {}
+    let result = match Arguments::parse().command {
+        Command::Run(options) => return run::run(&options),
+        Command::Compare(options) => compare::run(&options),
+        Command::Engine(options) => compare::engine(&options),
+        Command::BarePingora(options) => compare::bare(&options),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            report(&format!("{error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[expect(
+    clippy::print_stderr,
+    reason = "a command line tool tells its user why it ends"
+)]
+fn report(message: &str) {
+    eprintln!("loadtest: {message}");
 }

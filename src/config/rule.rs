@@ -157,7 +157,7 @@ pub(super) fn duration_limit(text: &str) -> Ruled<Option<Duration>> {
 }
 
 /// `250ms`, `1.5s`, `1h30m`, `10` (seconds).
-fn parse_duration(text: &str) -> Option<Duration> {
+pub fn parse_duration(text: &str) -> Option<Duration> {
     if let Some(seconds) = parse_decimal(text) {
         return Duration::try_from_secs_f64(seconds).ok();
     }

@@ -110,7 +110,7 @@ pub(super) fn account(
     let header = session.req_header();
     access.write(&AccessLine {
         time: SystemTime::now(),
-        request_id: &context.request_id,
+        request_id: context.request_id.as_str(),
         client: context.client,
         method: header.method.as_str(),
         path: header.uri.path(),

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use http::HeaderValue;
+use pingora_http::header_value_from_slice;
 
 use super::queue::Queue;
 use crate::config::{Auth, Config, Limits, Model, Retry, Timeouts};
@@ -36,8 +38,26 @@ pub struct Live {
     pub auth: Auth,
     pub router: Arc<Router>,
     default_strategy: String,
+    /// Of the default strategy: most requests ask for no other.
+    default_plan: Option<Strategy>,
     /// By each name that requests may use.
     models: BTreeMap<String, Arc<Model>>,
+}
+
+/// A plan, and its name for a header.
+#[derive(Clone)]
+pub(super) struct Strategy {
+    pub(super) plan: Arc<Plan>,
+    pub(super) name: HeaderValue,
+}
+
+impl From<Arc<Plan>> for Strategy {
+    fn from(plan: Arc<Plan>) -> Self {
+        Self {
+            name: header_value_from_slice(plan.requested().as_bytes()),
+            plan,
+        }
+    }
 }
 
 impl State {
@@ -158,25 +178,34 @@ impl Drop for OpenRequest {
 
 impl Live {
     pub fn new(config: &Config, router: Arc<Router>) -> Self {
+        let strategy = &config.routing.strategy;
         Self {
+            // A strategy that does not hold is refused with its own words when it is asked for.
+            default_plan: router
+                .plan(strategy, &Overrides::default())
+                .ok()
+                .map(Strategy::from),
             limits: config.limits.clone(),
             timeouts: config.timeouts.clone(),
             retry: config.retry.clone(),
             auth: config.auth.clone(),
             router,
-            default_strategy: config.routing.strategy.clone(),
+            default_strategy: strategy.clone(),
             models: by_name(&config.models),
         }
     }
 
     /// The plan for a request: its header, else its profile's strategy, else its model's, else the default.
-    pub(super) fn plan(
+    pub(super) fn strategy(
         &self,
         model: Option<&str>,
         requested: Option<&str>,
         profile: Option<&str>,
-    ) -> Result<Arc<Plan>, StrategyError> {
+    ) -> Result<Strategy, StrategyError> {
         let configured = model.and_then(|name| self.models.get(name));
+        if let (None, None, Some(plan)) = (configured, requested, &self.default_plan) {
+            return Ok(plan.clone());
+        }
         let profile = configured.and_then(|model| {
             let named = profile.and_then(|name| model.profiles.get(name));
             let default = || model.profiles.get(model.default_profile.as_deref()?);
@@ -190,7 +219,7 @@ impl Live {
             standard_deviation_factor: profile
                 .and_then(|profile| profile.standard_deviation_factor),
         };
-        self.router.plan(strategy, &overrides)
+        self.router.plan(strategy, &overrides).map(Strategy::from)
     }
 }
 

@@ -13,29 +13,44 @@ pub(super) struct Counts {
     pub(super) output: usize,
 }
 
+/// How an answer is named: engines make its id of the request's, so that a client can tell whose answer it got.
+#[derive(Clone)]
+pub(super) struct Identity {
+    pub(super) model: String,
+    /// `None`: the request brought none.
+    pub(super) request_id: Option<String>,
+}
+
+impl Identity {
+    fn id(&self, kind: &str) -> String {
+        format!("{kind}-{}", self.request_id.as_deref().unwrap_or("sim"))
+    }
+}
+
 /// The words of an answer, one a token.
 pub(super) const WORD: &str = "word ";
 
-pub(super) fn whole(kind: PathKind, model: &str, counts: Counts) -> Value {
+pub(super) fn whole(kind: PathKind, identity: &Identity, counts: Counts) -> Value {
+    let model = &identity.model;
     let text = WORD.repeat(counts.output);
     match kind {
         PathKind::ChatCompletions => json!({
-            "id": "chatcmpl-sim", "object": "chat.completion", "created": 0, "model": model,
+            "id": identity.id("chatcmpl"), "object": "chat.completion", "created": 0, "model": model,
             "choices": [{"index": 0, "finish_reason": "length", "message": {"role": "assistant", "content": text}}],
             "usage": usage(counts),
         }),
         PathKind::Completions => json!({
-            "id": "cmpl-sim", "object": "text_completion", "created": 0, "model": model,
+            "id": identity.id("cmpl"), "object": "text_completion", "created": 0, "model": model,
             "choices": [{"index": 0, "finish_reason": "length", "text": text}],
             "usage": usage(counts),
         }),
         PathKind::Responses => json!({
-            "id": "resp-sim", "object": "response", "created_at": 0, "model": model, "status": "completed",
+            "id": identity.id("resp"), "object": "response", "created_at": 0, "model": model, "status": "completed",
             "output": [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}],
             "usage": responses_usage(counts),
         }),
         PathKind::Messages => json!({
-            "id": "msg-sim", "type": "message", "role": "assistant", "model": model, "stop_reason": "max_tokens",
+            "id": identity.id("msg"), "type": "message", "role": "assistant", "model": model, "stop_reason": "max_tokens",
             "content": [{"type": "text", "text": text}],
             "usage": messages_usage(counts),
         }),
@@ -58,18 +73,25 @@ pub(super) fn whole(kind: PathKind, model: &str, counts: Counts) -> Value {
 /// The events of a stream: before the tokens, for each token, after them.
 pub(super) struct Events {
     kind: PathKind,
-    model: String,
+    identity: Identity,
     include_usage: bool,
 }
 
 impl Events {
     /// `None` for what cannot be streamed.
-    pub(super) fn new(kind: PathKind, model: &str, include_usage: bool) -> Option<Self> {
+    pub(super) fn new(kind: PathKind, identity: &Identity, include_usage: bool) -> Option<Self> {
         kind.fills_cache().then(|| Self {
             kind,
-            model: model.to_owned(),
+            identity: identity.clone(),
             include_usage,
         })
+    }
+
+    fn completion(&self) -> &'static str {
+        match self.kind {
+            PathKind::Completions => "cmpl",
+            _ => "chatcmpl",
+        }
     }
 
     pub(super) fn start(&self, counts: Counts) -> Option<Bytes> {
@@ -78,7 +100,7 @@ impl Events {
                 [
                     named(
                         "message_start",
-                        &json!({"type": "message_start", "message": {"id": "msg-sim", "type": "message", "role": "assistant", "model": self.model, "content": [], "usage": messages_usage(Counts { output: 0, ..counts })}}),
+                        &json!({"type": "message_start", "message": {"id": self.identity.id("msg"), "type": "message", "role": "assistant", "model": self.identity.model, "content": [], "usage": messages_usage(Counts { output: 0, ..counts })}}),
                     ),
                     named(
                         "content_block_start",
@@ -90,7 +112,7 @@ impl Events {
             ),
             PathKind::Responses => Some(named(
                 "response.created",
-                &json!({"type": "response.created", "response": {"id": "resp-sim", "object": "response", "status": "in_progress"}}),
+                &json!({"type": "response.created", "response": {"id": self.identity.id("resp"), "object": "response", "status": "in_progress"}}),
             )),
             _ => None,
         }
@@ -100,7 +122,7 @@ impl Events {
         let finish_reason = is_last.then_some("length");
         match self.kind {
             PathKind::Completions => data(&json!({
-                "id": "cmpl-sim", "object": "text_completion", "created": 0, "model": self.model,
+                "id": self.identity.id("cmpl"), "object": "text_completion", "created": 0, "model": self.identity.model,
                 "choices": [{"index": 0, "text": WORD, "finish_reason": finish_reason}],
             })),
             PathKind::Messages => named(
@@ -117,7 +139,7 @@ impl Events {
                     _ => json!({"content": WORD}),
                 };
                 data(&json!({
-                    "id": "chatcmpl-sim", "object": "chat.completion.chunk", "created": 0, "model": self.model,
+                    "id": self.identity.id("chatcmpl"), "object": "chat.completion.chunk", "created": 0, "model": self.identity.model,
                     "choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}],
                 }))
             }
@@ -139,11 +161,11 @@ impl Events {
             ],
             PathKind::Responses => vec![named(
                 "response.completed",
-                &json!({"type": "response.completed", "response": whole(self.kind, &self.model, counts)}),
+                &json!({"type": "response.completed", "response": whole(self.kind, &self.identity, counts)}),
             )],
             _ => {
                 let usage = self.include_usage.then(|| {
-                    data(&json!({"id": "sim", "object": "chat.completion.chunk", "created": 0, "model": self.model, "choices": [], "usage": usage(counts)}))
+                    data(&json!({"id": self.identity.id(self.completion()), "object": "chat.completion.chunk", "created": 0, "model": self.identity.model, "choices": [], "usage": usage(counts)}))
                 });
                 usage
                     .into_iter()

@@ -13,7 +13,7 @@ use hyper::body::Incoming;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::answer::{self, Counts, Events};
+use super::answer::{self, Counts, Events, Identity};
 use super::drive::Driver;
 use super::engine::{Event, Job};
 use super::faults::Faults;
@@ -134,8 +134,14 @@ impl Face {
             prompt: wanted.job.prompt_tokens,
             ..Counts::default()
         };
+        let request_id = parts.headers.get("x-request-id");
+        let request_id = request_id.and_then(|id| id.to_str().ok());
+        let identity = Identity {
+            model: wanted.model,
+            request_id: request_id.map(str::to_owned),
+        };
         if wanted.stream
-            && let Some(events) = Events::new(kind, &wanted.model, wanted.include_usage)
+            && let Some(events) = Events::new(kind, &identity, wanted.include_usage)
         {
             return Computed::Stream(self.tokens(wanted.job, events, counts));
         }
@@ -148,11 +154,7 @@ impl Face {
         } else {
             counts
         };
-        Computed::Whole(
-            answer::whole(kind, &wanted.model, counts)
-                .to_string()
-                .into(),
-        )
+        Computed::Whole(answer::whole(kind, &identity, counts).to_string().into())
     }
 
     fn wanted(

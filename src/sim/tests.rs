@@ -57,6 +57,18 @@ async fn a_chat_is_answered_whole_or_as_a_stream_with_usage() {
 }
 
 #[tokio::test]
+async fn an_answer_and_all_its_events_carry_the_id_of_their_request() {
+    let engine = engine().await;
+    for (stream, times) in [(false, 1), (true, 4)] {
+        let request = post(&chat(stream), &Faults::default());
+        let request = request.replace("host: x", "host: x\r\nx-request-id: mine-7");
+        let answer = exchange(&engine, &request).await;
+        let found = answer.matches("\"id\":\"chatcmpl-mine-7\"").count();
+        assert_eq!(found, times, "{answer}");
+    }
+}
+
+#[tokio::test]
 async fn an_engine_that_dies_leaves_the_stream_without_its_last_chunk() {
     let engine = engine().await;
     let fault = Faults {

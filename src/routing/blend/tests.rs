@@ -185,6 +185,41 @@ fn load_is_blended_into_what_was_asked_for() {
 }
 
 #[test]
+fn the_blend_knows_every_strategy_there_is() {
+    let rows = [
+        ("prefix-cache-preble", ",load-balance:1,least-request:1"),
+        ("least-busy-time", ",load-balance:1,least-request:1"),
+        ("least-kv-cache", ",load-balance:1,least-request:1"),
+        ("least-gpu-cache", ",load-balance:1,least-request:1"),
+        ("least-utilization", ",load-balance:1,least-request:1"),
+        ("least-latency", ",load-balance:1,least-request:1"),
+        ("throughput", ",load-balance:1,least-request:1"),
+        ("vtc-basic", ",load-balance:1,least-request:1"),
+        ("session-affinity:3,vtc-basic", ",load-balance:1"),
+        ("consistent-hash,least-latency", ",load-balance:1"),
+        ("least-work,throughput:0", ""),
+        (
+            "least-work:2,least-latency",
+            ",load-balance:1,least-request:1",
+        ),
+        ("lmetric", ""),
+        ("session-affinity", ""),
+        ("consistent-hash", ""),
+        ("round-robin", ""),
+        ("power-of-two", ""),
+        ("slo", ""),
+        ("prefix-cache,slo-pack-load:3", ""),
+    ];
+    for (requested, added) in rows {
+        let plan = planned(requested, ALL, &RoutingSettings::default());
+        assert_eq!(plan.run(), format!("{requested}{added}"));
+    }
+    let gated = |text| planned(text, ALL, &RoutingSettings::default()).is_gated();
+    assert!(gated("least-request") && gated("least-work,least-request") && gated("round-robin"));
+    assert!(!gated("least-work") && !gated("lmetric") && !gated("slo-least-load"));
+}
+
+#[test]
 fn blend_weights_are_settings_and_zero_switches_it_off() {
     // The reference's loader turns a 0 from the environment into 1; its documents say off.
     let off = AutoBlend {
