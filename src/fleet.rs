@@ -7,13 +7,16 @@
 //! A pod that was removed keeps its slot until its last request has ended and the prefix index has forgotten it
 //! ([`Fleet::reap`]), so that a newcomer never inherits what another pod had cached. The same address coming back is a newcomer.
 
+mod busy;
 pub(crate) mod client;
+mod engine_history;
 pub mod engine_stats;
 pub mod health;
 mod models;
 pub mod output_rate;
 mod peer;
 mod pod;
+mod prefill;
 pub mod resolve;
 mod rounds;
 mod selector;

@@ -4,17 +4,17 @@
 //! opens anything. The same calls serve live traffic, tests and offline replay.
 //!
 //! ```
-//! use warmgate::routing::{Load, PodSlot, PodView, Request, Router, Scope, Scratch};
+//! use warmgate::routing::{PodSlot, PodView, Request, Router, Scope, Scratch};
 //! use warmgate::routing::{Overrides, PrefixBlocks, settings::RoutingSettings};
 //!
 //! let router = Router::new(RoutingSettings::default(), 2, 7);
-//! let pods = [0, 1].map(|slot| PodView { slot: PodSlot(slot), load: Load::default() });
+//! let pods = [0, 1].map(|slot| PodView { slot: PodSlot(slot), ..PodView::default() });
 //! let plan = router.plan("prefix-cache", &Overrides::default())?;
 //!
 //! let (mut blocks, mut scratch) = (PrefixBlocks::default(), Scratch::default());
 //! let scope = Scope { model: "m", cache_salt: None };
 //! router.hash(scope, [&[b'x'; 300][..]], &mut blocks);
-//! let request = Request { blocks: &blocks, seed: 1, now_ms: 0 };
+//! let request = Request { blocks: &blocks, seed: 1, ..Request::default() };
 //! let first = router.route(&plan, &request, &pods, &mut scratch)?;
 //! router.record(first.slot, &blocks, 0);
 //!
@@ -28,8 +28,10 @@ pub mod block;
 mod choice;
 mod gate;
 pub mod index;
+mod memory;
 mod overrides;
 pub mod pod;
+mod request;
 mod rng;
 pub mod settings;
 pub mod strategy;
@@ -47,11 +49,13 @@ pub use self::choice::{Choice, ExplainedPod, Explanation, MatchBucket, RouteErro
 pub use self::overrides::{
     AutoBlendOverrides, LoadBalanceOverrides, Overrides, PrebleOverrides, VtcOverrides,
 };
-pub use self::pod::{Load, PodSlot, PodView};
+pub use self::pod::{Load, PodDetail, PodSlot, PodView};
+pub use self::request::{Request, Session};
 pub use self::strategy::Reason;
 
 use self::blend::Workspace;
 use self::index::{Matches, PrefixIndex};
+use self::memory::Memory;
 use self::rng::Rng;
 use self::settings::{RoutingSettings, TokenizerKind};
 use self::strategy::{Candidate, Candidates, Pick};
@@ -66,16 +70,8 @@ pub struct Router {
     hasher: BlockHasher,
     random_seed: u64,
     index: Arc<PrefixIndex>,
+    memory: Arc<Memory>,
     plans: Cache<PlanKey<Box<str>>, Arc<Plan>>,
-}
-
-/// What a strategy may know of the request itself.
-#[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
-    pub blocks: &'a PrefixBlocks,
-    /// Decides between equals: another one for each request, the same for the same pick again.
-    pub seed: u64,
-    pub now_ms: u64,
 }
 
 /// What a cached plan was made from; looked up by `&str`, kept with `Box<str>`.
@@ -120,7 +116,8 @@ impl Router {
     pub fn new(settings: RoutingSettings, pod_capacity: usize, random_seed: u64) -> Self {
         let prefix = &settings.prefix_cache;
         let index = PrefixIndex::new(prefix.max_blocks, prefix.ttl, pod_capacity);
-        Self::around(Arc::new(index), settings, random_seed)
+        let memory = Arc::new(Memory::new(random_seed));
+        Self::around(Arc::new(index), memory, settings, random_seed)
     }
 
     /// The router for changed settings. Keeps the index if its blocks stay what they are, and
@@ -139,10 +136,16 @@ impl Router {
         } else {
             Arc::new(self.index.widened(pod_capacity))
         };
-        Self::around(index, settings, self.random_seed)
+        let memory = Arc::clone(&self.memory);
+        Self::around(index, memory, settings, self.random_seed)
     }
 
-    fn around(index: Arc<PrefixIndex>, settings: RoutingSettings, random_seed: u64) -> Self {
+    fn around(
+        index: Arc<PrefixIndex>,
+        memory: Arc<Memory>,
+        settings: RoutingSettings,
+        random_seed: u64,
+    ) -> Self {
         let prefix = &settings.prefix_cache;
         if prefix.tokenizer == TokenizerKind::Tiktoken {
             tokenizer::load();
@@ -154,6 +157,7 @@ impl Router {
             settings,
             random_seed,
             index,
+            memory,
         }
     }
 
@@ -175,7 +179,8 @@ impl Router {
         if let Some(plan) = self.plans.get(&key) {
             return Ok(plan);
         }
-        let plan = Arc::new(Plan::new(text, strategy::ALL, &self.settings, overrides)?);
+        let plan = Plan::new(text, strategy::ALL, &self.settings, overrides, &self.memory)?;
+        let plan = Arc::new(plan);
         if text.len() <= CACHED_PLAN_BYTES {
             let key = PlanKey {
                 text: text.into(),
@@ -227,7 +232,10 @@ impl Router {
         scratch: &mut Scratch,
     ) -> Result<Choice, RouteError> {
         let gate_fired = self.fill_candidates(plan, request, pods, scratch);
-        let candidates = Candidates::new(&scratch.candidates).ok_or(RouteError::NoPod)?;
+        let candidates = Candidates::new(&scratch.candidates).ok_or(match pods {
+            [] => RouteError::NoPod,
+            _ => RouteError::AllFull,
+        })?;
         let pick = match candidates.rows() {
             [_] => Pick {
                 row: 0,
@@ -248,6 +256,7 @@ impl Router {
         Ok(Choice::new(
             candidates,
             pick,
+            request,
             total_blocks,
             plan,
             gate_fired,
@@ -276,10 +285,16 @@ impl Router {
         self.index.record(slot, blocks.hashes(), now_ms);
     }
 
+    /// Lets the strategies of a plan note where a request is sent; to be called once, when it is.
+    pub fn sent(&self, plan: &Plan, request: &Request<'_>, choice: &Choice) {
+        plan.sent(request, choice);
+    }
+
     /// Forgets what a pod holds. Its slot may be given to another pod once this has returned and
     /// every request that was routed to the old one has been recorded.
     pub fn forget(&self, slot: PodSlot) {
         self.index.clear(slot);
+        self.memory.forget(slot);
     }
 
     /// True when the gate narrowed them.
@@ -296,11 +311,16 @@ impl Router {
             ..
         } = scratch;
         candidates.clear();
+        let needs_detail = plan.needs_detail();
         candidates.extend(pods.iter().map(|pod| Candidate {
             slot: pod.slot,
             load: pod.load,
             matched_blocks: 0,
+            detail: pod.detail.as_ref().filter(|_| needs_detail).cloned(),
         }));
+        if let Some(most) = plan.most_requests() {
+            candidates.retain(|candidate| candidate.load.in_flight < most);
+        }
         let gate_fired = plan.is_gated() && gate::narrow(candidates, plan.load_balance());
         if plan.needs_prefix() {
             let slots = candidates.iter().map(|candidate| candidate.slot);
@@ -322,6 +342,7 @@ pub fn check_strategy(text: &str) -> Result<(), StrategyError> {
         strategy::ALL,
         &RoutingSettings::default(),
         &Overrides::default(),
+        &Arc::new(Memory::new(0)),
     )
     .map(drop)
 }
@@ -332,8 +353,14 @@ pub fn is_standalone_prefix_cache(
     settings: &RoutingSettings,
     overrides: &Overrides,
 ) -> bool {
-    Plan::new(text, strategy::ALL, settings, overrides)
-        .is_ok_and(|plan| plan.is_standalone_prefix_cache())
+    Plan::new(
+        text,
+        strategy::ALL,
+        settings,
+        overrides,
+        &Arc::new(Memory::new(0)),
+    )
+    .is_ok_and(|plan| plan.is_standalone_prefix_cache())
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::problem::Wrong;
 use super::reader::Node;
 use super::{StrategyCheck, rule};
 use crate::routing::settings::{
-    AutoBlend, Gpu, LoadBalance, Preble, PrefixCache, RoutingSettings, SessionAffinity,
+    AutoBlend, Gpu, LoadBalance, Preble, PrefixCache, RoutingSettings, SessionAffinity, Slo,
     TokenizerKind, Vtc,
 };
 
@@ -16,6 +16,8 @@ pub(super) const WEIGHT: RangeInclusive<u32> = 0..=1_000_000;
 pub(super) const MAIN_WEIGHT: RangeInclusive<u32> = 1..=1_000_000;
 pub(super) const MIN_GAP: RangeInclusive<u32> = 1..=u32::MAX;
 pub(super) const BLOCK_SIZE: RangeInclusive<usize> = 1..=65_536;
+/// Running requests of a pod.
+pub(super) const POD_REQUESTS: RangeInclusive<u32> = 1..=1_000_000;
 pub(super) const MAX_BLOCKS: RangeInclusive<usize> = 1..=1_000_000_000;
 
 pub(super) const DECODING_LENGTH: RangeInclusive<u32> = 1..=10_000_000;
@@ -40,6 +42,7 @@ pub(super) fn routing(node: &Node<'_>, routing: &mut RoutingSettings, check: Str
         map.with("session_affinity", |node| {
             session_affinity(node, &mut routing.session_affinity)
         });
+        map.with("slo", |node| slo(node, &mut routing.slo));
     });
 }
 
@@ -163,6 +166,17 @@ fn session_affinity(node: &Node<'_>, affinity: &mut SessionAffinity) {
         map.set(&mut affinity.key_headers, "key_headers", |node| {
             node.list_of(|node| node.text(rule::header_name))
         });
+    });
+}
+
+fn slo(node: &Node<'_>, slo: &mut Slo) {
+    node.map(|map| {
+        map.scalar(
+            &mut slo.pod_requests,
+            "pod_requests",
+            rule::or_none(rule::whole(POD_REQUESTS)),
+        );
+        map.scalar(&mut slo.max_wait, "max_wait", rule::duration);
     });
 }
 

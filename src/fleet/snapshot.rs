@@ -154,9 +154,9 @@ impl ModelPods {
     }
 
     /// The candidates for a request.
-    pub fn views(&self, wanted: &Wanted<'_>, out: &mut Vec<PodView>) {
+    pub fn views(&self, wanted: &Wanted<'_>, with_detail: bool, out: &mut Vec<PodView>) {
         out.clear();
-        out.extend(self.candidates(wanted).map(|pod| pod.view()));
+        out.extend(self.candidates(wanted).map(|pod| pod.view(with_detail)));
     }
 
     fn candidates(&self, wanted: &Wanted<'_>) -> impl Iterator<Item = &Arc<Pod>> {

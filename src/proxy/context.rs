@@ -11,14 +11,16 @@ use tokio::time::Instant;
 use super::deadline::Deadline;
 use super::error::ErrorAnswer;
 use super::headers::RequestId;
+use super::queue::Leaving;
 use super::replay::Replay;
 use super::rules::ProfileRules;
+use super::sessions::ClientSession;
 use super::state::{Live, OpenRequest};
 use crate::answer::AnswerText;
 use crate::fleet::{InFlight, Pod, Selector};
 use crate::request::PathKind;
 use crate::routing::block::PrefixBlocks;
-use crate::routing::{Choice, Plan, PodSlot};
+use crate::routing::{Choice, Plan, PodSlot, Request, Session};
 use crate::usage::UsageScanner;
 
 pub struct RequestContext {
@@ -59,6 +61,9 @@ pub(super) struct Routing {
     /// Whether the blocks are noted in the index when the request is sent.
     pub(super) records: bool,
     pub(super) seed: u64,
+    pub(super) prompt_tokens: u64,
+    pub(super) user: Option<String>,
+    pub(super) session: ClientSession,
     /// Labels that the pod must have.
     pub(super) selector: Option<Selector>,
     pub(super) profile: Option<Arc<ProfileRules>>,
@@ -69,6 +74,20 @@ impl Routing {
     pub(super) fn most_in_flight(&self) -> Option<u32> {
         self.profile.as_ref()?.profile.requests_inflight
     }
+
+    pub(super) fn request(&self, now_ms: u64) -> Request<'_> {
+        Request {
+            blocks: &self.blocks,
+            seed: self.seed,
+            now_ms,
+            prompt_tokens: self.prompt_tokens,
+            user: self.user.as_deref(),
+            session: Session {
+                pod: self.session.pod,
+                key: self.session.key.as_deref(),
+            },
+        }
+    }
 }
 
 /// One try on one pod.
@@ -76,8 +95,10 @@ pub(super) struct Attempt {
     pub(super) pod: Arc<Pod>,
     pub(super) choice: Choice,
     /// Dropped with the attempt, whatever ends it.
-    #[expect(dead_code, reason = "held for its drop")]
     pub(super) in_flight: InFlight,
+    /// After the count: who waits looks at it.
+    #[expect(dead_code, reason = "held for its drop")]
+    pub(super) leaving: Leaving,
 }
 
 /// What is known of the answer.

@@ -154,6 +154,20 @@ impl ErrorAnswer {
         }
     }
 
+    pub(super) fn all_full(waited: Duration) -> Self {
+        Self {
+            code: Some("service_unavailable"),
+            header: Some(("x-error-routing", "true".to_owned())),
+            retry_after: Some(RETRY_AFTER),
+            ..Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                format!(
+                    "for {waited:?} every pod had all the requests that its latency goal allows"
+                ),
+            )
+        }
+    }
+
     pub(super) fn bad_strategy(message: String) -> Self {
         Self {
             header: Some(("x-error-routing", "true".to_owned())),

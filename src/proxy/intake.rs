@@ -14,11 +14,12 @@ use super::body::{self, ReadError};
 use super::context::{RequestContext, Routing};
 use super::error::ErrorAnswer;
 use super::rules::{ProfileRules, Size};
+use super::sessions::ClientSession;
 use super::state::{State, Strategy};
 use super::{auth, local};
 use crate::fleet::{ModelPods, Selector, Snapshot};
 use crate::request::{self, InferenceRequest, ParseOptions, PathKind, coding};
-use crate::routing::{PrefixBlocks, Scope};
+use crate::routing::{PrefixBlocks, Request, Scope};
 
 pub(super) enum Intake {
     /// The client has its answer.
@@ -145,7 +146,7 @@ fn route_by_body(
         prompt_tokens: context
             .kind
             .has_prompt()
-            .then(|| tokens_of(request.prompt.len())),
+            .then(|| Request::tokens_of(request.prompt.len())),
         max_tokens: request.max_tokens,
     };
     let (strategy, profile) = strategy(headers, Some(model), size, context)?;
@@ -162,16 +163,13 @@ fn route_by_body(
         strategy: name,
         blocks,
         seed: state.next_seed(),
+        prompt_tokens: Request::tokens_of(request.prompt.len()),
+        user: header_text(headers, &USER),
+        session: session(headers, &snapshot, context),
         selector,
         profile,
     });
     Ok(())
-}
-
-/// Tokens of a prompt of so many bytes, roughly: counted exactly they would cost more than the choice of a profile is
-/// worth.
-fn tokens_of(bytes: usize) -> u64 {
-    (bytes as u64).div_ceil(4)
 }
 
 /// Until any pod has told what it serves, a model cannot be called unknown.
@@ -223,10 +221,18 @@ fn route_by_path(
         blocks: PrefixBlocks::default(),
         records: false,
         seed: state.next_seed(),
+        prompt_tokens: 0,
+        user: header_text(&header.headers, &USER),
+        session: session(&header.headers, &snapshot, context),
         selector,
         profile,
     });
     Ok(())
+}
+
+fn session(headers: &HeaderMap, snapshot: &Snapshot, context: &RequestContext) -> ClientSession {
+    let settings = &context.live.router.settings().session_affinity;
+    ClientSession::of(headers, &settings.key_headers, snapshot)
 }
 
 /// Labels that the pod must have; several headers are one list, as HTTP has it.
@@ -252,15 +258,11 @@ fn strategy(
     size: impl FnOnce() -> Size,
     context: &RequestContext,
 ) -> Result<(Strategy, Option<Arc<ProfileRules>>), ErrorAnswer> {
-    let header = |name: &HeaderName| {
-        let value = String::from_utf8_lossy(headers.get(name)?.as_bytes());
-        let value = value.trim();
-        (!value.is_empty()).then(|| value.to_owned())
-    };
     let live = &context.live;
-    let requested = header(&ROUTING_STRATEGY);
+    let requested = header_text(headers, &ROUTING_STRATEGY);
+    let asked = || header_text(headers, &CONFIG_PROFILE);
     let rules = live.rules(model.map(ModelPods::name));
-    let profile = rules.and_then(|rules| rules.profile(header(&CONFIG_PROFILE).as_deref(), size));
+    let profile = rules.and_then(|rules| rules.profile(asked().as_deref(), size));
     let strategy = live
         .strategy(
             rules.map(|rules| &**rules),
@@ -279,3 +281,11 @@ fn strategy(
 const ROUTING_STRATEGY: HeaderName = HeaderName::from_static("routing-strategy");
 const CONFIG_PROFILE: HeaderName = HeaderName::from_static("config-profile");
 const EXTERNAL_FILTER: HeaderName = HeaderName::from_static("external-filter");
+const USER: HeaderName = HeaderName::from_static("user");
+
+/// A header's trimmed value, if there is anything in it.
+fn header_text(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
+    let value = String::from_utf8_lossy(headers.get(name)?.as_bytes());
+    let value = value.trim();
+    (!value.is_empty()).then(|| value.to_owned())
+}

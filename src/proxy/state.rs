@@ -9,6 +9,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use http::HeaderValue;
 use pingora_http::header_value_from_slice;
 
+use super::queue::Queue;
 use super::rules::ModelRules;
 use crate::capture::Capture;
 use crate::config::{Auth, Config, Limits, Model, Profile, Retry, Timeouts};
@@ -29,6 +30,7 @@ pub struct State {
     /// The next request's seed.
     requests: AtomicU64,
     epoch: Instant,
+    pub(super) queue: Arc<Queue>,
 }
 
 /// The settings that requests use: one immutable piece, swapped whole.
@@ -83,6 +85,7 @@ impl State {
             draining: Arc::default(),
             requests: AtomicU64::new(seed),
             epoch: Instant::now(),
+            queue: Arc::default(),
         }
     }
 

@@ -12,6 +12,7 @@ pub struct RoutingSettings {
     pub preble: Preble,
     pub vtc: Vtc,
     pub session_affinity: SessionAffinity,
+    pub slo: Slo,
 }
 
 /// Weights with which load strategies are blended into a requested strategy.
@@ -88,6 +89,15 @@ pub struct SessionAffinity {
     pub key_headers: Vec<String>,
 }
 
+/// Latency goals, for the strategies `slo*`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slo {
+    /// Requests that a pod can run at once and keep its goal. `None`: there is no goal.
+    pub pod_requests: Option<u32>,
+    /// How long a request waits for a pod at most.
+    pub max_wait: Duration,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenizerKind {
     Character,
@@ -104,6 +114,7 @@ impl Default for RoutingSettings {
             preble: Preble::default(),
             vtc: Vtc::default(),
             session_affinity: SessionAffinity::default(),
+            slo: Slo::default(),
         }
     }
 }
@@ -160,6 +171,15 @@ impl Default for SessionAffinity {
     fn default() -> Self {
         Self {
             key_headers: vec!["x-aibrix-session-key".to_owned()],
+        }
+    }
+}
+
+impl Default for Slo {
+    fn default() -> Self {
+        Self {
+            pod_requests: None,
+            max_wait: Duration::from_secs(30),
         }
     }
 }

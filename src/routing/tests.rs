@@ -38,7 +38,7 @@ impl Bench {
         let request = Request {
             blocks: &blocks,
             seed: self.seed,
-            now_ms: 0,
+            ..Request::default()
         };
         self.router
             .route(&plan, &request, &pods(counts), &mut self.scratch)
@@ -59,6 +59,7 @@ fn pods(counts: &[u32]) -> Vec<PodView> {
             in_flight,
             ..Load::default()
         },
+        ..PodView::default()
     };
     counts.iter().enumerate().map(pod).collect()
 }
@@ -166,7 +167,7 @@ fn a_profile_changes_the_factor_of_the_standalone_selection() {
         let request = Request {
             blocks: &blocks,
             seed: 0,
-            now_ms: 0,
+            ..Request::default()
         };
         let pods = pods(&[1, 1, 1, 10]);
         let choice = bench
@@ -205,8 +206,7 @@ fn a_profile_changes_the_gate_and_the_blend_of_its_requests_alone() {
         let plan = bench.router.plan("prefix-cache", &overrides).unwrap();
         let request = Request {
             blocks: &blocks,
-            seed: 0,
-            now_ms: 0,
+            ..Request::default()
         };
         let choice = bench
             .router
@@ -279,7 +279,7 @@ fn models_do_not_share_what_they_hold() {
     let request = Request {
         blocks: &other,
         seed: 0,
-        now_ms: 0,
+        ..Request::default()
     };
     let choice = bench
         .router
@@ -348,18 +348,22 @@ fn no_pods_is_an_error_and_a_bad_strategy_names_good_ones() {
     let request = Request {
         blocks: &blocks,
         seed: 0,
-        now_ms: 0,
+        ..Request::default()
     };
     let nowhere = bench
         .router
         .route(&plan, &request, &[], &mut Scratch::default());
     assert_eq!(nowhere, Err(RouteError::NoPod));
     let refused = check_strategy("fastest").unwrap_err().to_string();
+    let names: Vec<_> = strategy::ALL.iter().map(|one| one.name).collect();
     assert_eq!(
         refused,
-        "incorrect routing strategy \"fastest\": there is no strategy \"fastest\"; good ones are \
-         random, least-request, load-balance, prefix-cache, and lists with weights of \
-         least-request, load-balance, prefix-cache, like prefix-cache:5,load-balance:4"
+        format!(
+            "incorrect routing strategy \"fastest\": there is no strategy \"fastest\"; good ones are {}; and, of all but \
+             random, power-of-two, round-robin, slo, slo-pack-load, slo-least-load, slo-least-load-pulling, lists with \
+             weights, like prefix-cache:5,load-balance:4",
+            names.join(", ")
+        )
     );
 }
 
@@ -425,7 +429,7 @@ fn an_explanation_shows_the_choice_and_changes_nothing() {
     let request = Request {
         blocks: &blocks,
         seed: 1,
-        now_ms: 0,
+        ..Request::default()
     };
     let explained = bench
         .router
@@ -446,4 +450,26 @@ fn an_explanation_shows_the_choice_and_changes_nothing() {
     assert_eq!(prefix.scores, [0.0, 2.0, 0.0]);
     assert_eq!(prefix.normalised, [0.0, 1.0, 0.0]);
     assert_eq!(bench.router.index().len(), 2);
+}
+
+#[test]
+fn with_a_latency_goal_a_full_pod_is_no_candidate_not_even_the_only_one() {
+    let mut bench = Bench::new(|settings| settings.slo.pod_requests = Some(2));
+    let mut route = |strategy: &str, counts: &[u32]| {
+        let plan = bench.router.plan(strategy, &Overrides::default()).unwrap();
+        let request = Request::default();
+        let choice = bench
+            .router
+            .route(&plan, &request, &pods(counts), &mut bench.scratch);
+        choice.map(|choice| choice.slot.0)
+    };
+    for strategy in ["slo", "slo-least-load-pulling", "slo-pack-load"] {
+        assert_eq!(route(strategy, &[2, 1, 3]), Ok(1));
+        assert_eq!(route(strategy, &[2]), Err(RouteError::AllFull));
+        assert_eq!(route(strategy, &[]), Err(RouteError::NoPod));
+    }
+    assert_eq!(route("slo-pack-load", &[0, 1, 2]), Ok(1));
+    assert_eq!(route("slo", &[0, 1, 2]), Ok(0));
+    assert_eq!(route("slo-least-load", &[20, 10]), Ok(1));
+    assert_eq!(route("least-request", &[20]), Ok(0));
 }

@@ -21,5 +21,7 @@ mod profiles;
 mod recall;
 mod requests;
 mod routing;
+mod sessions;
+mod strategies;
 mod streams;
 mod support;
