@@ -8,6 +8,7 @@ mod tasks;
 
 use std::collections::HashSet;
 use std::net::TcpListener;
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow};
@@ -21,6 +22,7 @@ use pingora_core::services::listening::Service;
 use pingora_proxy::http_proxy;
 
 use crate::admin::Admin;
+use crate::capture::Capture;
 use crate::config::{Config, Listener, ListenerTls};
 use crate::fleet::Fleet;
 use crate::metrics::Metrics;
@@ -103,14 +105,26 @@ fn build_state(config: &Config) -> Result<Arc<State>> {
         .then(|| AccessLog::start(config.log.format))
         .transpose()
         .context("cannot start the access log")?;
+    let capture = config.capture.as_deref().map(start_capture).transpose()?;
     let fleet = Fleet::new(config);
     Ok(Arc::new(State::new(
         live,
         Arc::new(fleet),
         Arc::new(metrics),
         access,
+        capture,
         random_seed(),
     )))
+}
+
+fn start_capture(path: &Path) -> Result<Capture> {
+    let capture = Capture::start(path)
+        .with_context(|| format!("capture: cannot write {}", path.display()))?;
+    log::info!(
+        "the traffic's hashes, sizes and times are written to {}",
+        path.display()
+    );
+    Ok(capture)
 }
 
 /// For the block hashes, unless the configuration gives a seed: a client that cannot guess it cannot make prompts collide.
@@ -196,7 +210,7 @@ fn add_listener(service: &mut Service<Front>, listener: &Listener) -> Result<()>
 }
 
 fn tls_settings(tls: &ListenerTls) -> Result<TlsSettings> {
-    let path = |path: &std::path::Path| {
+    let path = |path: &Path| {
         path.to_str()
             .map(str::to_owned)
             .context("a path that is not UTF-8")
@@ -209,9 +223,7 @@ fn tls_settings(tls: &ListenerTls) -> Result<TlsSettings> {
     Ok(settings)
 }
 
-fn client_verifier(
-    file: &std::path::Path,
-) -> Result<Arc<dyn rustls::server::danger::ClientCertVerifier>> {
+fn client_verifier(file: &Path) -> Result<Arc<dyn rustls::server::danger::ClientCertVerifier>> {
     use rustls_pki_types::CertificateDer;
     use rustls_pki_types::pem::PemObject;
     let mut roots = rustls::RootCertStore::empty();

@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE, TRANSFER_ENCODING, UPGRADE};
+use http::header::{CONTENT_ENCODING, TRANSFER_ENCODING, UPGRADE};
 use http::{Method, StatusCode};
 use pingora_core::modules::http::HttpModules;
 use pingora_core::protocols::Digest;
@@ -181,7 +181,7 @@ impl ProxyHttp for Gateway {
         let answer = &mut context.answer;
         answer.status = response.status.as_u16();
         answer.from_engine = true;
-        answer.streamed = is_event_stream(response);
+        answer.stream = headers::is_event_stream(&response.headers);
         let plain = !response.headers.contains_key(CONTENT_ENCODING);
         if plain && response.status.is_success() && context.kind.reads_model() {
             answer.usage = Some(UsageScanner::default());
@@ -210,7 +210,7 @@ impl ProxyHttp for Gateway {
         if let Some(chunk) = body {
             context.answer.received(chunk);
             if let Some(attempt) = context.attempt.as_mut().filter(|_| !chunk.is_empty()) {
-                attempt.in_flight.answer_began(context.answer.streamed);
+                attempt.in_flight.answer_began(context.answer.stream);
             }
         }
         context.answer.complete |= end_of_stream;
@@ -312,14 +312,6 @@ impl ProxyHttp for Gateway {
         // Pingora's own summary has the path with its query, which may carry a secret.
         format!("request {}", context.request_id)
     }
-}
-
-/// Events come as they are made.
-fn is_event_stream(response: &ResponseHeader) -> bool {
-    let kind = response.headers.get(CONTENT_TYPE);
-    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let essence = kind.split(';').next().unwrap_or_default().trim();
-    essence.eq_ignore_ascii_case("text/event-stream")
 }
 
 /// The one upgrade that is passed on. All others are taken off, and the request is an ordinary one.

@@ -91,8 +91,8 @@ pub(super) struct Attempt {
 pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) from_engine: bool,
-    /// It comes as it is made.
-    pub(super) streamed: bool,
+    /// It comes as events.
+    pub(super) stream: bool,
     pub(super) first_byte: Option<Instant>,
     pub(super) bytes: u64,
     pub(super) complete: bool,

@@ -4,7 +4,9 @@ use std::fmt;
 use std::io::Write;
 use std::net::IpAddr;
 
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, EXPECT, HOST, HeaderName, TRANSFER_ENCODING};
+use http::header::{
+    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, HeaderName, TRANSFER_ENCODING,
+};
 use http::{HeaderMap, HeaderValue, StatusCode, Version};
 use pingora_core::Result;
 use pingora_http::{RequestHeader, ResponseHeader, header_value_from_slice};
@@ -50,6 +52,15 @@ impl fmt::Display for RequestId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
+}
+
+/// Whether an answer comes as server-sent events.
+pub(super) fn is_event_stream(headers: &HeaderMap) -> bool {
+    const EVENTS: &[u8] = b"text/event-stream";
+    headers.get(CONTENT_TYPE).is_some_and(|value| {
+        let start = value.as_bytes().get(..EVENTS.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(EVENTS))
+    })
 }
 
 /// What the engine gets beside the client's own headers.

@@ -137,13 +137,14 @@ fn route_by_body(
     let snapshot = state.fleet.snapshot();
     let model = find_model(&snapshot, &request.model)?;
     let Strategy { plan, name } = strategy(headers, Some(&request.model), context)?;
-    let blocks = match plan.needs_prefix() && context.kind.has_prompt() {
+    let wanted = plan.needs_prefix() || state.capture.is_some();
+    let blocks = match wanted && context.kind.has_prompt() {
         true => hash(&request, context),
         false => PrefixBlocks::default(),
     };
     context.routing = Some(Routing {
         model: Some(model.name().to_owned()),
-        records: context.kind.fills_cache(),
+        records: plan.needs_prefix() && context.kind.fills_cache(),
         plan,
         strategy: name,
         blocks,

@@ -10,6 +10,7 @@ use http::HeaderValue;
 use pingora_http::header_value_from_slice;
 
 use super::queue::Queue;
+use crate::capture::Capture;
 use crate::config::{Auth, Config, Limits, Model, Retry, Timeouts};
 use crate::fleet::Fleet;
 use crate::metrics::{Metrics, PodState, ScrapeState};
@@ -20,6 +21,7 @@ pub struct State {
     pub fleet: Arc<Fleet>,
     pub metrics: Arc<Metrics>,
     pub access: Option<AccessLog>,
+    pub capture: Option<Capture>,
     live: ArcSwap<Live>,
     header_timeout: Arc<ArcSwapOption<Duration>>,
     open: AtomicUsize,
@@ -67,6 +69,7 @@ impl State {
         fleet: Arc<Fleet>,
         metrics: Arc<Metrics>,
         access: Option<AccessLog>,
+        capture: Option<Capture>,
         seed: u64,
     ) -> Self {
         let header_timeout = Arc::new(ArcSwapOption::from_pointee(live.limits.header_timeout));
@@ -74,6 +77,7 @@ impl State {
             fleet,
             metrics,
             access,
+            capture,
             live: ArcSwap::from_pointee(live),
             header_timeout,
             open: AtomicUsize::new(0),
@@ -102,13 +106,21 @@ impl State {
             index_bytes: index.bytes(),
             index_evictions: index.evictions(),
             log_lines_dropped: self.access.as_ref().map_or(0, AccessLog::dropped),
+            capture_lines_dropped: self.capture.as_ref().map_or(0, Capture::dropped),
         })
     }
 
-    /// Waits a moment for the log's last lines to be written.
+    /// Waits a moment for the last lines of access log and capture to be written.
     pub fn flush_logs(&self) {
         if self.access.as_ref().is_some_and(|access| !access.flush()) {
             log::warn!("the access log's reader is too slow: its last lines are lost");
+        }
+        if self
+            .capture
+            .as_ref()
+            .is_some_and(|capture| !capture.flush())
+        {
+            log::warn!("the capture's disk is too slow: its last lines are lost");
         }
     }
 
