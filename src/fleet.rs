@@ -16,7 +16,7 @@ mod models;
 pub mod output_rate;
 mod peer;
 mod pod;
-mod prefill;
+pub mod prefill;
 pub mod resolve;
 mod rounds;
 mod selector;

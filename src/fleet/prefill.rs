@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 const NEW: f64 = 0.05;
 
 #[derive(Debug, Default)]
-pub(super) struct Prefill {
+pub struct Prefill {
     requests: AtomicU32,
     tokens: AtomicU64,
     /// Bits of the speed; 0: not known.
@@ -29,18 +29,18 @@ struct Sums {
 
 impl Prefill {
     /// Gives the tokens that were waiting before.
-    pub(super) fn begin(&self, tokens: u64) -> u64 {
+    pub fn begin(&self, tokens: u64) -> u64 {
         self.requests.fetch_add(1, Ordering::AcqRel);
         self.tokens.fetch_add(tokens, Ordering::AcqRel)
     }
 
-    pub(super) fn end(&self, tokens: u64) {
+    pub fn end(&self, tokens: u64) {
         self.requests.fetch_sub(1, Ordering::AcqRel);
         self.tokens.fetch_sub(tokens, Ordering::AcqRel);
     }
 
     /// So many tokens, those that were before them included, took so long.
-    pub(super) fn learn(&self, tokens: u64, took: Duration) {
+    pub fn learn(&self, tokens: u64, took: Duration) {
         let (tokens, seconds) = (tokens as f64, took.as_secs_f64());
         let mut sums = self.sums.lock();
         if sums.seconds == 0.0 {
@@ -55,16 +55,16 @@ impl Prefill {
         }
     }
 
-    pub(super) fn requests(&self) -> u32 {
+    pub fn requests(&self) -> u32 {
         self.requests.load(Ordering::Acquire)
     }
 
-    pub(super) fn tokens(&self) -> u64 {
+    pub fn tokens(&self) -> u64 {
         self.tokens.load(Ordering::Acquire)
     }
 
     /// Tokens a second.
-    pub(super) fn rate(&self) -> Option<f64> {
+    pub fn rate(&self) -> Option<f64> {
         let rate = f64::from_bits(self.rate.load(Ordering::Relaxed));
         (rate > 0.0).then_some(rate)
     }
