@@ -9,6 +9,7 @@
 mod auth;
 mod bodies;
 mod cancel;
+mod capture;
 mod client_certificates;
 mod filters;
 mod framing;
