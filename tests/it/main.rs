@@ -10,6 +10,7 @@ mod auth;
 mod bodies;
 mod cancel;
 mod capture;
+mod check;
 mod client_certificates;
 mod filters;
 mod framing;
