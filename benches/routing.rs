@@ -8,14 +8,15 @@
 mod rival;
 
 use std::hint::black_box;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use warmgate::routing::index::{Matches, PrefixIndex};
 use warmgate::routing::settings::RoutingSettings;
 use warmgate::routing::{
-    BlockHash, BlockHasher, Load, Overrides, PodSlot, PodView, PrefixBlocks, Request, Router,
-    Scope, Scratch, strategy,
+    BlockHash, BlockHasher, Load, Overrides, PodDetail, PodSlot, PodView, PrefixBlocks, Request,
+    Router, Scope, Scratch, strategy,
 };
 
 const KIB: usize = 1024;
@@ -157,17 +158,34 @@ fn record(criterion: &mut Criterion) {
     group.finish();
 }
 
+fn detail(slot: u16, numbers: &mut Numbers) -> PodDetail {
+    let mut share = || Some((numbers.draw() % 100) as f64 / 100.0);
+    PodDetail {
+        address: format!("10.0.0.{slot}:8000"),
+        cpu_cache_usage: share(),
+        utilization: share(),
+        busy: share(),
+        queue_seconds: share(),
+        prefill_seconds_per_token: share(),
+        decode_seconds_per_token: share(),
+        output_tokens: share(),
+        weighted_token_rate: share(),
+    }
+}
+
 fn views(pods: u16) -> Vec<PodView> {
     let mut numbers = Numbers(6);
     let view = |slot| PodView {
         slot: PodSlot(slot),
         load: Load {
-            last_pick: 0,
             in_flight: (numbers.draw() % 6) as u32,
-            queued: None,
             kv_usage: Some((numbers.draw() % 80) as f64 / 100.0),
             output_rate: Some(1000.0 + (numbers.draw() % 500) as f64),
+            prefill_rate: Some(8000.0 + (numbers.draw() % 500) as f64),
+            pending_prefill: numbers.draw() % 5000,
+            ..Load::default()
         },
+        detail: Some(Arc::new(detail(slot, &mut numbers))),
     };
     (0..pods).map(view).collect()
 }
@@ -223,9 +241,13 @@ impl Setting {
                 blocks: &blocks,
                 seed: seed ^ turn,
                 now_ms: 1,
+                prompt_tokens: Request::tokens_of(bytes),
+                user: Some(["a", "b", "c"][turn as usize % 3]),
+                ..Request::default()
             };
             if let Ok(choice) = self.router.route(&plan, &request, &self.pods, &mut scratch) {
                 self.router.record(choice.slot, &blocks, 1);
+                self.router.sent(&plan, &request, &choice);
             }
         }
         start.elapsed()

@@ -77,17 +77,22 @@ pub fn serve(config: &Config, source: Source, upgrade: bool) -> Result<()> {
     Ok(())
 }
 
-/// Says what a configuration that holds amounts to.
+/// Says what a configuration that holds amounts to; how many warnings it has.
 #[expect(clippy::print_stdout, reason = "the answer of a command line tool")]
-pub fn report_check(config: &Config) {
+pub fn report_check(config: &Config) -> usize {
     for note in &config.notes {
         println!("note: {note}");
+    }
+    let warnings = config.warnings();
+    for warning in &warnings {
+        println!("warning: {warning}");
     }
     println!(
         "the configuration is good: {} pods, strategy {}",
         config.pods.len(),
         config.routing.strategy
     );
+    warnings.len()
 }
 
 /// Slots of the prefix index: room for a fleet that changes while removed pods still end their requests.
@@ -240,6 +245,9 @@ fn announce(config: &Config) {
     log::info!("warmgate {} starts", env!("CARGO_PKG_VERSION"));
     for note in &config.notes {
         log::info!("{note}");
+    }
+    for warning in config.warnings() {
+        log::warn!("{warning}");
     }
     for listener in &config.server.listen {
         let scheme = if listener.tls.is_some() {

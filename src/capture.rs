@@ -139,10 +139,7 @@ impl<'a> Line<'a> {
         // A block's hash stands for all before it, too: so does that of the last of several.
         let hashes = request.blocks.hashes().iter().skip(step - 1).step_by(step);
         Self {
-            time_ms: request
-                .time
-                .duration_since(UNIX_EPOCH)
-                .map_or(0, |time| millis(time)),
+            time_ms: request.time.duration_since(UNIX_EPOCH).map_or(0, millis),
             path: request.path,
             model: request.model,
             session: request.session.map(|session| Hex(key.hash_one(session))),

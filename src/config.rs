@@ -10,9 +10,11 @@ mod checks;
 mod defaults;
 mod environment;
 mod files;
+mod lint;
 mod models;
 mod pods;
 mod problem;
+mod profiles;
 mod reader;
 mod routing;
 mod rule;
@@ -30,11 +32,13 @@ use std::time::Duration;
 use serde_yaml_ng::Value;
 
 pub use self::environment::Environment;
+pub use self::models::AUTO;
 pub use self::problem::ConfigErrors;
 use self::problem::{Problems, Wrong};
 use self::reader::{Context, Node};
 pub use self::rule::parse_duration;
 use crate::fleet::settings::{HealthSettings, PodSpec};
+use crate::routing::Overrides;
 use crate::routing::settings::RoutingSettings;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -114,8 +118,13 @@ impl Config {
                 ),
             );
         }
-        checks::check(&mut config, &problems);
+        checks::check(&config, &problems);
         problems.into_result(config)
+    }
+
+    /// What is bad though it holds; one a line, see `lint`.
+    pub fn warnings(&self) -> Vec<String> {
+        lint::lint(self)
     }
 
     /// Reads the file's tree; whether it lists pods, be they good or not.
@@ -248,15 +257,38 @@ pub struct Model {
     pub aliases: Vec<String>,
     /// `None`: the file's `routing.strategy`.
     pub strategy: Option<String>,
+    /// Wins over everything a request can ask for.
+    pub locked_strategy: Option<String>,
     pub default_profile: Option<String>,
     pub profiles: BTreeMap<String, Profile>,
 }
 
-/// One profile: the reference's JSON keys.
+/// Settings that some of a model's requests ask for.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Profile {
     pub routing_strategy: Option<String>,
-    pub standard_deviation_factor: Option<f64>,
+    /// Of all pods together.
+    pub requests_per_second: Option<f64>,
+    /// Times the pods that are ready.
+    pub requests_per_second_per_replica: Option<f64>,
+    /// A pod with so many requests running gets no more.
+    pub requests_inflight: Option<u32>,
+    pub fits: Fits,
+    pub overrides: Overrides,
+}
+
+/// Sizes of requests for which a profile is chosen when the request leaves it open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Fits {
+    pub prompt_tokens: Bounds,
+    pub max_tokens: Bounds,
+}
+
+/// `None`: no bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Bounds {
+    pub least: Option<u64>,
+    pub below: Option<u64>,
 }
 
 /// The tokenizer that runs outside the gateway.

@@ -7,15 +7,19 @@
 //! A pod that was removed keeps its slot until its last request has ended and the prefix index has forgotten it
 //! ([`Fleet::reap`]), so that a newcomer never inherits what another pod had cached. The same address coming back is a newcomer.
 
+mod busy;
 pub(crate) mod client;
+mod engine_history;
 pub mod engine_stats;
 pub mod health;
 mod models;
 pub mod output_rate;
 mod peer;
 mod pod;
+pub mod prefill;
 pub mod resolve;
 mod rounds;
+mod selector;
 pub mod settings;
 mod snapshot;
 mod view;
@@ -30,7 +34,8 @@ use parking_lot::Mutex;
 
 pub use peer::PeerError;
 pub use pod::{InFlight, Pod};
-pub use snapshot::{ModelPods, Snapshot};
+pub use selector::{Selector, SelectorError};
+pub use snapshot::{ModelPods, Snapshot, Wanted};
 
 use crate::config::Config;
 use crate::routing::PodSlot;

@@ -7,12 +7,14 @@
 //! | [`request`] | reads a request body: model, prompt text, stream flag; pure |
 //! | [`fleet`] | knows the pods: who they are, whether they are well, how busy they are |
 //! | [`usage`] | finds the token counts in an answer; pure |
+//! | [`answer`] | puts an answer's text together; pure |
 //! | [`metrics`] | every metric family and the text that Prometheus reads |
 //! | [`telemetry`] | the log and the access log |
 //! | [`capture`] | writes the traffic down for a replay: hashes, sizes and times, never text |
 //! | [`sim`] | the simulated engine that the demo, the tests and the load test share |
 
 pub mod admin;
+pub mod answer;
 pub mod app;
 pub mod capture;
 pub mod config;

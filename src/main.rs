@@ -32,10 +32,13 @@ enum Command {
         #[arg(long)]
         upgrade: bool,
     },
-    /// Check a configuration and say everything that is wrong with it.
+    /// Check a configuration and say everything that is wrong with it, or cannot do what it is meant for.
     Check {
         #[command(flatten)]
         source: SourceArguments,
+        /// Take warnings for errors, too.
+        #[arg(long)]
+        strict: bool,
     },
     /// Show prefix-cache routing at work on simulated engines, beside random routing.
     Demo(demo::Options),
@@ -85,11 +88,13 @@ fn main() -> ExitCode {
         }
         Command::Demo(options) => demo::run(&options),
         Command::Sim(arguments) => sim::run(&arguments),
-        Command::Check { source } => match Source::from(source).load() {
-            Ok(config) => {
-                app::report_check(&config);
-                Ok(())
-            }
+        Command::Check { source, strict } => match Source::from(source).load() {
+            Ok(config) => match app::report_check(&config) {
+                warnings @ 1.. if strict => {
+                    return bad_config(&format!("{warnings} warnings, and --strict is given"));
+                }
+                _ => Ok(()),
+            },
             Err(problems) => return bad_config(&problems),
         },
     };

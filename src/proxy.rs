@@ -17,8 +17,13 @@ mod headers;
 mod intake;
 mod local;
 mod outcome;
+mod pace;
+mod queue;
+mod recall;
 mod replay;
+mod rules;
 mod selection;
+mod sessions;
 mod state;
 
 use std::sync::Arc;
@@ -122,8 +127,9 @@ impl ProxyHttp for Gateway {
         _session: &mut Session,
         context: &mut RequestContext,
     ) -> Result<Box<HttpPeer>> {
+        let peer = selection::next_peer(&self.state, context).await;
         context.deadline.try_started();
-        selection::next_peer(&self.state, context)
+        peer
     }
 
     async fn connected_to_upstream(
@@ -183,6 +189,7 @@ impl ProxyHttp for Gateway {
         let plain = !response.headers.contains_key(CONTENT_ENCODING);
         if plain && response.status.is_success() && context.kind.reads_model() {
             answer.usage = Some(UsageScanner::default());
+            context.answer.text = recall::watch(context, &response.headers);
         }
         Ok(())
     }
@@ -207,6 +214,9 @@ impl ProxyHttp for Gateway {
         context.deadline.heard();
         if let Some(chunk) = body {
             context.answer.received(chunk);
+            if let Some(attempt) = context.attempt.as_mut().filter(|_| !chunk.is_empty()) {
+                attempt.in_flight.answer_began(context.answer.stream);
+            }
         }
         context.answer.complete |= end_of_stream;
         Ok(None)

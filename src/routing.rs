@@ -4,17 +4,17 @@
 //! opens anything. The same calls serve live traffic, tests and offline replay.
 //!
 //! ```
-//! use warmgate::routing::{Load, PodSlot, PodView, Request, Router, Scope, Scratch};
+//! use warmgate::routing::{PodSlot, PodView, Request, Router, Scope, Scratch};
 //! use warmgate::routing::{Overrides, PrefixBlocks, settings::RoutingSettings};
 //!
 //! let router = Router::new(RoutingSettings::default(), 2, 7);
-//! let pods = [0, 1].map(|slot| PodView { slot: PodSlot(slot), load: Load::default() });
+//! let pods = [0, 1].map(|slot| PodView { slot: PodSlot(slot), ..PodView::default() });
 //! let plan = router.plan("prefix-cache", &Overrides::default())?;
 //!
 //! let (mut blocks, mut scratch) = (PrefixBlocks::default(), Scratch::default());
 //! let scope = Scope { model: "m", cache_salt: None };
 //! router.hash(scope, [&[b'x'; 300][..]], &mut blocks);
-//! let request = Request { blocks: &blocks, seed: 1, now_ms: 0 };
+//! let request = Request { blocks: &blocks, seed: 1, ..Request::default() };
 //! let first = router.route(&plan, &request, &pods, &mut scratch)?;
 //! router.record(first.slot, &blocks, 0);
 //!
@@ -28,12 +28,16 @@ pub mod block;
 mod choice;
 mod gate;
 pub mod index;
+mod memory;
+mod overrides;
 pub mod pod;
+mod request;
 mod rng;
 pub mod settings;
 pub mod strategy;
 mod tokenizer;
 
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use quick_cache::Equivalent;
@@ -42,11 +46,16 @@ use quick_cache::sync::Cache;
 pub use self::blend::{PartScores, Plan, StrategyError};
 pub use self::block::{BlockHash, BlockHasher, PrefixBlocks, Scope};
 pub use self::choice::{Choice, ExplainedPod, Explanation, MatchBucket, RouteError, Selection};
-pub use self::pod::{Load, PodSlot, PodView};
+pub use self::overrides::{
+    AutoBlendOverrides, LoadBalanceOverrides, Overrides, PrebleOverrides, VtcOverrides,
+};
+pub use self::pod::{Load, PodDetail, PodSlot, PodView};
+pub use self::request::{Request, Session};
 pub use self::strategy::Reason;
 
 use self::blend::Workspace;
 use self::index::{Matches, PrefixIndex};
+use self::memory::Memory;
 use self::rng::Rng;
 use self::settings::{RoutingSettings, TokenizerKind};
 use self::strategy::{Candidate, Candidates, Pick};
@@ -61,43 +70,35 @@ pub struct Router {
     hasher: BlockHasher,
     random_seed: u64,
     index: Arc<PrefixIndex>,
+    memory: Arc<Memory>,
     plans: Cache<PlanKey<Box<str>>, Arc<Plan>>,
 }
 
-/// What a strategy may know of the request itself.
-#[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
-    pub blocks: &'a PrefixBlocks,
-    /// Decides between equals: another one for each request, the same for the same pick again.
-    pub seed: u64,
-    pub now_ms: u64,
-}
-
-/// Settings that a model's profile changes for its requests.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Overrides {
-    pub standard_deviation_factor: Option<f64>,
-}
-
 /// What a cached plan was made from; looked up by `&str`, kept with `Box<str>`.
-#[derive(PartialEq, Eq, Hash)]
 struct PlanKey<T> {
     text: T,
-    standard_deviation_factor: Option<u64>,
+    overrides: Overrides,
 }
 
-impl<T> PlanKey<T> {
-    fn new(text: T, overrides: &Overrides) -> Self {
-        Self {
-            text,
-            standard_deviation_factor: overrides.standard_deviation_factor.map(f64::to_bits),
-        }
+impl<T: PartialEq> PartialEq for PlanKey<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text && self.overrides == other.overrides
+    }
+}
+
+// Overrides come out of the configuration, which has no NaN.
+impl<T: Eq> Eq for PlanKey<T> {}
+
+impl<T: Hash> Hash for PlanKey<T> {
+    /// The text alone: a model has few profiles, and fewer of them share a strategy.
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.text.hash(hasher);
     }
 }
 
 impl Equivalent<PlanKey<Box<str>>> for PlanKey<&str> {
     fn equivalent(&self, kept: &PlanKey<Box<str>>) -> bool {
-        *self.text == *kept.text && self.standard_deviation_factor == kept.standard_deviation_factor
+        *self.text == *kept.text && self.overrides == kept.overrides
     }
 }
 
@@ -115,7 +116,8 @@ impl Router {
     pub fn new(settings: RoutingSettings, pod_capacity: usize, random_seed: u64) -> Self {
         let prefix = &settings.prefix_cache;
         let index = PrefixIndex::new(prefix.max_blocks, prefix.ttl, pod_capacity);
-        Self::around(Arc::new(index), settings, random_seed)
+        let memory = Arc::new(Memory::new(random_seed));
+        Self::around(Arc::new(index), memory, settings, random_seed)
     }
 
     /// The router for changed settings. Keeps the index if its blocks stay what they are, and
@@ -134,10 +136,16 @@ impl Router {
         } else {
             Arc::new(self.index.widened(pod_capacity))
         };
-        Self::around(index, settings, self.random_seed)
+        let memory = Arc::clone(&self.memory);
+        Self::around(index, memory, settings, self.random_seed)
     }
 
-    fn around(index: Arc<PrefixIndex>, settings: RoutingSettings, random_seed: u64) -> Self {
+    fn around(
+        index: Arc<PrefixIndex>,
+        memory: Arc<Memory>,
+        settings: RoutingSettings,
+        random_seed: u64,
+    ) -> Self {
         let prefix = &settings.prefix_cache;
         if prefix.tokenizer == TokenizerKind::Tiktoken {
             tokenizer::load();
@@ -149,6 +157,7 @@ impl Router {
             settings,
             random_seed,
             index,
+            memory,
         }
     }
 
@@ -163,14 +172,21 @@ impl Router {
 
     /// Makes a strategy string ready to route with.
     pub fn plan(&self, text: &str, overrides: &Overrides) -> Result<Arc<Plan>, StrategyError> {
-        let key = PlanKey::new(text, overrides);
+        let key = PlanKey {
+            text,
+            overrides: *overrides,
+        };
         if let Some(plan) = self.plans.get(&key) {
             return Ok(plan);
         }
-        let plan = Arc::new(Plan::new(text, strategy::ALL, &self.settings, overrides)?);
+        let plan = Plan::new(text, strategy::ALL, &self.settings, overrides, &self.memory)?;
+        let plan = Arc::new(plan);
         if text.len() <= CACHED_PLAN_BYTES {
-            self.plans
-                .insert(PlanKey::new(text.into(), overrides), Arc::clone(&plan));
+            let key = PlanKey {
+                text: text.into(),
+                overrides: *overrides,
+            };
+            self.plans.insert(key, Arc::clone(&plan));
         }
         Ok(plan)
     }
@@ -191,6 +207,22 @@ impl Router {
         }
     }
 
+    /// Adds to a prompt what followed it. `false`: the tokenizer's cut of a text depends on what follows, so that cannot
+    /// be done, and nothing was.
+    pub fn extend<'a>(
+        &self,
+        pieces: impl IntoIterator<Item = &'a [u8]>,
+        blocks: &mut PrefixBlocks,
+    ) -> bool {
+        if self.settings.prefix_cache.tokenizer != TokenizerKind::Character {
+            return false;
+        }
+        for piece in pieces {
+            self.hasher.push(piece, blocks);
+        }
+        true
+    }
+
     /// Chooses one of the pods. Changes nothing: what was chosen is noted by [`Self::record`].
     pub fn route(
         &self,
@@ -200,7 +232,10 @@ impl Router {
         scratch: &mut Scratch,
     ) -> Result<Choice, RouteError> {
         let gate_fired = self.fill_candidates(plan, request, pods, scratch);
-        let candidates = Candidates::new(&scratch.candidates).ok_or(RouteError::NoPod)?;
+        let candidates = Candidates::new(&scratch.candidates).ok_or(match pods {
+            [] => RouteError::NoPod,
+            _ => RouteError::AllFull,
+        })?;
         let pick = match candidates.rows() {
             [_] => Pick {
                 row: 0,
@@ -221,6 +256,7 @@ impl Router {
         Ok(Choice::new(
             candidates,
             pick,
+            request,
             total_blocks,
             plan,
             gate_fired,
@@ -249,10 +285,16 @@ impl Router {
         self.index.record(slot, blocks.hashes(), now_ms);
     }
 
+    /// Lets the strategies of a plan note where a request is sent; to be called once, when it is.
+    pub fn sent(&self, plan: &Plan, request: &Request<'_>, choice: &Choice) {
+        plan.sent(request, choice);
+    }
+
     /// Forgets what a pod holds. Its slot may be given to another pod once this has returned and
     /// every request that was routed to the old one has been recorded.
     pub fn forget(&self, slot: PodSlot) {
         self.index.clear(slot);
+        self.memory.forget(slot);
     }
 
     /// True when the gate narrowed them.
@@ -269,12 +311,17 @@ impl Router {
             ..
         } = scratch;
         candidates.clear();
+        let needs_detail = plan.needs_detail();
         candidates.extend(pods.iter().map(|pod| Candidate {
             slot: pod.slot,
             load: pod.load,
             matched_blocks: 0,
+            detail: pod.detail.as_ref().filter(|_| needs_detail).cloned(),
         }));
-        let gate_fired = plan.is_gated() && gate::narrow(candidates, &self.settings.load_balance);
+        if let Some(most) = plan.most_requests() {
+            candidates.retain(|candidate| candidate.load.in_flight < most);
+        }
+        let gate_fired = plan.is_gated() && gate::narrow(candidates, plan.load_balance());
         if plan.needs_prefix() {
             let slots = candidates.iter().map(|candidate| candidate.slot);
             let hashes = request.blocks.hashes();
@@ -295,8 +342,25 @@ pub fn check_strategy(text: &str) -> Result<(), StrategyError> {
         strategy::ALL,
         &RoutingSettings::default(),
         &Overrides::default(),
+        &Arc::new(Memory::new(0)),
     )
     .map(drop)
+}
+
+/// Whether a strategy string would let `prefix-cache` make its own selection, with no load blended in.
+pub fn is_standalone_prefix_cache(
+    text: &str,
+    settings: &RoutingSettings,
+    overrides: &Overrides,
+) -> bool {
+    Plan::new(
+        text,
+        strategy::ALL,
+        settings,
+        overrides,
+        &Arc::new(Memory::new(0)),
+    )
+    .is_ok_and(|plan| plan.is_standalone_prefix_cache())
 }
 
 #[cfg(test)]

@@ -117,7 +117,8 @@ fn recognise(line: &str) -> Result<Box<dyn Format>, String> {
         return Ok(Box::new(azure));
     }
     Err(
-        "neither a Mooncake request (JSON with hash_ids) nor the header of an Azure trace \
+        "not a request of a Mooncake trace (JSON with hash_ids) or of a \
+         capture (JSON with block_bytes), nor the header of an Azure trace \
          (TIMESTAMP,ContextTokens,GeneratedTokens)"
             .to_owned(),
     )

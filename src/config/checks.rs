@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use super::problem::{Problems, Wrong};
 use super::{Config, pods};
+use crate::routing::settings::TokenizerKind;
 
 /// Lets `--pod` replace the pods of the file.
 pub(super) fn take_command_line(config: &mut Config, urls: &[String], problems: &Problems) {
@@ -19,13 +20,17 @@ pub(super) fn take_command_line(config: &mut Config, urls: &[String], problems: 
     config.pods = pods::from_command_line(urls, problems);
 }
 
-pub(super) fn check(config: &mut Config, problems: &Problems) {
+pub(super) fn check(config: &Config, problems: &Problems) {
     listeners(config, problems);
-    if config.health.timeout > config.health.interval {
-        config.notes.push(format!(
-            "health.timeout ({:?}) is longer than health.interval ({:?}): a check may still run when the next is due",
-            config.health.timeout, config.health.interval
-        ));
+    let prefix = &config.routing.prefix_cache;
+    if prefix.answers && prefix.tokenizer != TokenizerKind::Character {
+        problems.add(
+            "routing.prefix_cache.answers",
+            Wrong::new(
+                "is true, but the tokens of a prompt and its answer are not those of the one after those of the other",
+                "false, or the tokenizer character",
+            ),
+        );
     }
 }
 

@@ -12,6 +12,19 @@ use super::{Config, StrategyCheck};
 
 type Outcome = Result<(), Wrong>;
 
+/// What a variable may need beside its own value.
+struct Given<'a> {
+    strategy: StrategyCheck<'a>,
+    environment: &'a Environment,
+}
+
+impl Given<'_> {
+    /// Another variable's value; one that is not text is reported where it is its own turn.
+    fn variable(&self, name: &str) -> Option<&str> {
+        self.environment.0.get(name)?.to_str()
+    }
+}
+
 /// The variables of the process, as they are given: nothing here asks the process itself. There is no
 /// `Debug`, since many a variable is a secret.
 #[derive(Clone, Default)]
@@ -37,9 +50,13 @@ impl Environment {
         check: StrategyCheck<'_>,
         problems: &Problems,
     ) {
+        let given = Given {
+            strategy: check,
+            environment: self,
+        };
         for (name, value) in &self.0 {
             match VARIABLES.iter().find(|variable| variable.name == name) {
-                Some(variable) => match take(&variable.effect, config, value, check) {
+                Some(variable) => match take(&variable.effect, config, value, &given) {
                     Ok(note) => config.notes.push(format!("{name}{note}")),
                     Err(wrong) => problems.add(name, wrong),
                 },
@@ -109,12 +126,12 @@ fn take(
     effect: &Effect,
     config: &mut Config,
     value: &OsStr,
-    check: StrategyCheck<'_>,
+    given: &Given<'_>,
 ) -> Result<String, Wrong> {
     match effect {
         Effect::Overrides { key, apply, .. } => {
             let text = as_text(value).map_err(|wrong| wrong.of("the value"))?;
-            apply(config, text, check).map_err(|wrong| wrong.of(&format!("{text:?}")))?;
+            apply(config, text, given).map_err(|wrong| wrong.of(&format!("{text:?}")))?;
             Ok(format!("={text} is set and wins over {key}"))
         }
         Effect::SwitchesOn(what) => {
@@ -144,11 +161,11 @@ fn flag(text: &str) -> Result<bool, Wrong> {
     }
 }
 
-/// The table as `docs/configuration.md` has it.
+/// The table as `docs/environment.md` has it.
 #[cfg(test)]
 pub(super) fn documented() -> String {
     let mut out = String::from(
-        "| variable | key here | default here | default there | effect |\n| --- | --- | --- | --- | --- |\n",
+        "| variable | YAML key | default here | default there | here it |\n| --- | --- | --- | --- | --- |\n",
     );
     for variable in VARIABLES {
         let (key, ours, what) = match &variable.effect {
@@ -160,9 +177,13 @@ pub(super) fn documented() -> String {
             Effect::SwitchesOn(what) => (
                 "-".to_owned(),
                 "`false`".to_owned(),
-                format!("true is an error: this version does not have {what}"),
+                format!("is an error when true: this version does not have {what}"),
             ),
-            Effect::Nothing(why) => ("-".to_owned(), "-".to_owned(), format!("none: {why}")),
+            Effect::Nothing(why) => (
+                "-".to_owned(),
+                "-".to_owned(),
+                format!("has no effect: {why}"),
+            ),
         };
         out += &format!(
             "| `{}` | {key} | {ours} | {} | {what} |\n",

@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use super::problem::Wrong;
@@ -28,7 +29,9 @@ pub(super) fn appendable(text: &str) -> Result<PathBuf, Wrong> {
     let wrong = |what: String| Wrong::new(what, ALLOWED);
     match path.metadata() {
         // Opening a pipe would wait for its reader.
-        Ok(metadata) if !metadata.is_file() => return Err(wrong("is not a file".to_owned())),
+        Ok(metadata) if metadata.is_dir() || metadata.file_type().is_fifo() => {
+            return Err(wrong("is not a file".to_owned()));
+        }
         Ok(_) => {
             let opened = OpenOptions::new().append(true).open(&path);
             opened.map_err(|error| wrong(format!("cannot be written: {error}")))?;

@@ -1,35 +1,15 @@
-//! Reads `models`: aliases, strategies and profiles. Profiles keep the reference's JSON names.
+//! Reads `models`: aliases, strategies and profiles.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::problem::Wrong;
 use super::reader::{Map, Node};
-use super::rule;
-use super::{Model, Profile, StrategyCheck};
+use super::{Model, StrategyCheck, profiles, rule};
 
-/// Keys of the reference's profiles that this version does not have yet.
-const PROFILE_LATER: &[&str] = &[
-    "requestsPerSecond",
-    "requestsPerSecondPerReplica",
-    "requestsInflight",
-    "promptTokensGte",
-    "promptTokensLt",
-    "maxTokensGte",
-    "maxTokensLt",
-];
-const ROUTING_LATER: &[&str] = &[
-    "loadBalance",
-    "autoBlend",
-    "preble",
-    "vtc",
-    "pd",
-    "promptLengthBucketing",
-    "promptLenBucketMinLength",
-    "promptLenBucketMaxLength",
-    "combined",
-    "prefillScorePolicy",
-    "decodeScorePolicy",
-];
+/// Which `config-profile` chooses by the size of the request.
+pub const AUTO: &str = "auto";
+/// The profile that needs no `default_profile` to be the default.
+const DEFAULT: &str = "default";
 
 pub(super) fn models(node: &Node<'_>, strategy: StrategyCheck<'_>) -> BTreeMap<String, Model> {
     let entries = node.named();
@@ -70,52 +50,52 @@ fn model(map: &mut Map<'_, '_>, check: StrategyCheck<'_>) -> Model {
     map.set(&mut model.strategy, "strategy", |node| {
         strategy(node, check).map(Some)
     });
+    map.set(
+        &mut model.locked_strategy,
+        "lockedRoutingStrategy",
+        |node| strategy(node, check).map(Some),
+    );
     let default_profile = map.take("default_profile");
+    let their_default = map.take("defaultProfile");
     let profiles = map.take("profiles");
     for (name, node) in profiles.iter().flat_map(Node::named) {
-        let profile = node.map(|map| profile(map, check)).unwrap_or_default();
+        if name.eq_ignore_ascii_case(AUTO) {
+            node.add(
+                "has the name that asks for a choice by size",
+                "any other name",
+            );
+        }
+        // It is told in a header.
+        if let Err(wrong) = rule::header_token(name) {
+            node.add(format!("has a name that {}", wrong.what), wrong.allowed);
+        }
+        let profile = node
+            .map(|map| profiles::profile(map, check))
+            .unwrap_or_default();
         model.profiles.insert(name.to_owned(), profile);
     }
-    if let Some(node) = default_profile {
-        model.default_profile = node.text(|text| {
-            if model.profiles.contains_key(text) {
-                return Ok(text.to_owned());
-            }
-            let known: Vec<_> = model.profiles.keys().map(String::as_str).collect();
-            let allowed = if known.is_empty() {
-                "no profile is listed".to_owned()
-            } else {
-                known.join(", ")
-            };
-            Err(Wrong::new("is not a profile of this model", allowed))
-        });
+    if let (Some(_), Some(twice)) = (&default_profile, &their_default) {
+        twice.add("is given beside default_profile", "one of them");
+    }
+    if let Some(node) = default_profile.or(their_default) {
+        model.default_profile = node.text(|text| profile_name(text, &model));
+    } else if model.profiles.contains_key(DEFAULT) {
+        model.default_profile = Some(DEFAULT.to_owned());
     }
     model
 }
 
-fn profile(map: &mut Map<'_, '_>, check: StrategyCheck<'_>) -> Profile {
-    let mut profile = Profile::default();
-    map.set(&mut profile.routing_strategy, "routingStrategy", |node| {
-        strategy(node, check).map(Some)
-    });
-    if let Some(node) = map.take("routingConfig") {
-        node.map(|map| routing_config(map, &mut profile));
+fn profile_name(text: &str, model: &Model) -> Result<String, Wrong> {
+    if model.profiles.contains_key(text) {
+        return Ok(text.to_owned());
     }
-    map.refuse(PROFILE_LATER, "routingStrategy, routingConfig");
-    profile
-}
-
-fn routing_config(map: &mut Map<'_, '_>, profile: &mut Profile) {
-    if let Some(node) = map.take("prefixCache") {
-        node.map(|map| {
-            map.scalar(
-                &mut profile.standard_deviation_factor,
-                "standardDeviationFactor",
-                |text| rule::above(0.0)(text).map(Some),
-            );
-        });
-    }
-    map.refuse(ROUTING_LATER, "prefixCache");
+    let known: Vec<_> = model.profiles.keys().map(String::as_str).collect();
+    let allowed = if known.is_empty() {
+        "no profile is listed".to_owned()
+    } else {
+        known.join(", ")
+    };
+    Err(Wrong::new("is not a profile of this model", allowed))
 }
 
 pub(super) fn strategy(node: &Node<'_>, check: StrategyCheck<'_>) -> Option<String> {

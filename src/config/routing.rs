@@ -7,7 +7,8 @@ use super::problem::Wrong;
 use super::reader::Node;
 use super::{StrategyCheck, rule};
 use crate::routing::settings::{
-    AutoBlend, LoadBalance, PrefixCache, RoutingSettings, TokenizerKind,
+    AutoBlend, Gpu, LoadBalance, Preble, PrefixCache, RoutingSettings, SessionAffinity, Slo,
+    TokenizerKind, Vtc,
 };
 
 pub(super) const WEIGHT: RangeInclusive<u32> = 0..=1_000_000;
@@ -15,7 +16,12 @@ pub(super) const WEIGHT: RangeInclusive<u32> = 0..=1_000_000;
 pub(super) const MAIN_WEIGHT: RangeInclusive<u32> = 1..=1_000_000;
 pub(super) const MIN_GAP: RangeInclusive<u32> = 1..=u32::MAX;
 pub(super) const BLOCK_SIZE: RangeInclusive<usize> = 1..=65_536;
+/// Running requests of a pod.
+pub(super) const POD_REQUESTS: RangeInclusive<u32> = 1..=1_000_000;
 pub(super) const MAX_BLOCKS: RangeInclusive<usize> = 1..=1_000_000_000;
+
+pub(super) const DECODING_LENGTH: RangeInclusive<u32> = 1..=10_000_000;
+pub(super) const GPUS: &[(&str, Gpu)] = &[("A6000", Gpu::A6000), ("V100", Gpu::V100)];
 
 pub(super) fn routing(node: &Node<'_>, routing: &mut RoutingSettings, check: StrategyCheck<'_>) {
     node.map(|map| {
@@ -31,6 +37,12 @@ pub(super) fn routing(node: &Node<'_>, routing: &mut RoutingSettings, check: Str
         map.with("prefix_cache", |node| {
             prefix_cache(node, &mut routing.prefix_cache)
         });
+        map.with("preble", |node| preble(node, &mut routing.preble));
+        map.with("vtc", |node| vtc(node, &mut routing.vtc));
+        map.with("session_affinity", |node| {
+            session_affinity(node, &mut routing.session_affinity)
+        });
+        map.with("slo", |node| slo(node, &mut routing.slo));
     });
 }
 
@@ -101,9 +113,70 @@ fn prefix_cache(node: &Node<'_>, cache: &mut PrefixCache) {
             rule::above(0.0),
         );
         map.scalar(&mut cache.include_tools, "include_tools", rule::flag);
+        map.scalar(&mut cache.answers, "answers", rule::flag);
         map.scalar(&mut cache.hash_seed, "hash_seed", hash_seed);
         let mut standard = ();
         map.scalar(&mut standard, "index", index);
+    });
+}
+
+fn preble(node: &Node<'_>, preble: &mut Preble) {
+    node.map(|map| {
+        map.scalar(&mut preble.target_gpu, "target_gpu", rule::one_of(GPUS));
+        map.scalar(
+            &mut preble.decoding_length,
+            "decoding_length",
+            rule::whole(DECODING_LENGTH),
+        );
+        map.scalar(&mut preble.window, "window", rule::duration);
+    });
+}
+
+fn vtc(node: &Node<'_>, vtc: &mut Vtc) {
+    node.map(|map| {
+        map.scalar(&mut vtc.max_pod_load, "max_pod_load", rule::above(0.0));
+        map.scalar(
+            &mut vtc.fairness_weight,
+            "fairness_weight",
+            rule::at_least(0.0),
+        );
+        map.scalar(
+            &mut vtc.utilization_weight,
+            "utilization_weight",
+            rule::at_least(0.0),
+        );
+        map.scalar(
+            &mut vtc.input_token_weight,
+            "input_token_weight",
+            rule::above(0.0),
+        );
+        map.scalar(
+            &mut vtc.output_token_weight,
+            "output_token_weight",
+            rule::above(0.0),
+        );
+        map.scalar(&mut vtc.window, "window", rule::duration);
+        map.scalar(&mut vtc.min_tokens, "min_tokens", rule::above(0.0));
+        map.scalar(&mut vtc.max_tokens, "max_tokens", rule::above(0.0));
+    });
+}
+
+fn session_affinity(node: &Node<'_>, affinity: &mut SessionAffinity) {
+    node.map(|map| {
+        map.set(&mut affinity.key_headers, "key_headers", |node| {
+            node.list_of(|node| node.text(rule::header_name))
+        });
+    });
+}
+
+fn slo(node: &Node<'_>, slo: &mut Slo) {
+    node.map(|map| {
+        map.scalar(
+            &mut slo.pod_requests,
+            "pod_requests",
+            rule::or_none(rule::whole(POD_REQUESTS)),
+        );
+        map.scalar(&mut slo.max_wait, "max_wait", rule::duration);
     });
 }
 

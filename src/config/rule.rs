@@ -107,6 +107,19 @@ pub(super) fn header_token(text: &str) -> Ruled<String> {
     }
 }
 
+/// The name of a header, in lower case.
+pub(super) fn header_name(text: &str) -> Ruled<String> {
+    let fits = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+    if !text.is_empty() && text.bytes().all(fits) {
+        Ok(text.to_ascii_lowercase())
+    } else {
+        Err(Wrong::new(
+            "is not the name of a header",
+            "letters, digits and dashes, such as x-aibrix-session-key",
+        ))
+    }
+}
+
 pub(super) fn not_empty(text: &str) -> Ruled<String> {
     if text.trim().is_empty() {
         Err(Wrong::new("is empty", "a string with something in it"))

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::client::Client;
+use super::engine_history::{Counter, Counters, Recent};
 use super::settings::EngineKind;
 use super::{Fleet, Pod, rounds};
 
@@ -21,6 +22,14 @@ pub(super) struct EngineStats {
     pub(super) waiting: Option<f64>,
     /// 0 to 1.
     pub(super) kv_usage: Option<f64>,
+    /// Of the cache in the host's memory, 0 to 1.
+    pub(super) cpu_cache_usage: Option<f64>,
+    /// Of the engine as a whole, 0 to 1.
+    pub(super) utilization: Option<f64>,
+    /// Share of the time in which it had work.
+    pub(super) busy: Option<f64>,
+    pub(super) counters: Counters,
+    pub(super) recent: Recent,
     pub(super) block_size: Option<u64>,
     pub(super) blocks: Option<u64>,
     /// Output tokens a second, by the gateway's own count.
@@ -108,11 +117,16 @@ impl Failures {
 }
 
 impl Pod {
-    fn learned(&self, stats: EngineStats, output_rate: Option<f64>) {
-        self.stats.store(Some(Arc::new(EngineStats {
-            output_rate,
-            ..stats
-        })));
+    fn learned(&self, mut stats: EngineStats, output_rate: Option<f64>) {
+        let now = Instant::now();
+        let mut counters = stats.counters;
+        counters.add(Counter::OwnWeighted, self.weighted_tokens() as f64);
+        stats.recent = self.history.lock().tick(counters, now);
+        let worked = self.busy.tick(self.in_flight() > 0, now);
+        stats.busy = stats.busy.or(worked);
+        stats.output_rate = output_rate;
+        self.stats.store(Some(Arc::new(stats)));
+        self.renew_detail();
     }
 }
 
@@ -121,59 +135,69 @@ enum Figure {
     Running,
     Waiting,
     KvUsage,
+    CpuCacheUsage,
+    Utilization,
+    Busy,
+    Sum(Counter),
 }
 
-/// Names of the engines' metrics, by engine.
-const NAMES: &[(&str, EngineKind, Figure)] = &[
-    (
-        "vllm:num_requests_running",
-        EngineKind::Vllm,
-        Figure::Running,
-    ),
-    (
-        "vllm:num_requests_waiting",
-        EngineKind::Vllm,
-        Figure::Waiting,
-    ),
-    (
-        "vllm:kv_cache_usage_perc",
-        EngineKind::Vllm,
-        Figure::KvUsage,
-    ),
-    (
-        "vllm:gpu_cache_usage_perc",
-        EngineKind::Vllm,
-        Figure::KvUsage,
-    ),
-    (
-        "sglang:num_running_reqs",
-        EngineKind::Sglang,
-        Figure::Running,
-    ),
-    ("sglang:num_queue_reqs", EngineKind::Sglang, Figure::Waiting),
-    ("sglang:token_usage", EngineKind::Sglang, Figure::KvUsage),
-    (
-        "trtllm_kv_cache_utilization",
-        EngineKind::Trtllm,
-        Figure::KvUsage,
-    ),
-    ("kv_cache_utilization", EngineKind::Xllm, Figure::KvUsage),
-    (
-        "llamacpp:requests_processing",
-        EngineKind::Llamacpp,
-        Figure::Running,
-    ),
-    (
-        "llamacpp:requests_deferred",
-        EngineKind::Llamacpp,
-        Figure::Waiting,
-    ),
-    (
-        "llamacpp:kv_cache_usage_ratio",
-        EngineKind::Llamacpp,
-        Figure::KvUsage,
-    ),
-];
+/// Names of the engines' metrics, by engine. Where an engine has had several names for one, all are here.
+#[rustfmt::skip]
+const NAMES: &[(&str, EngineKind, Figure)] = {
+    use Counter::*;
+    use EngineKind::{Llamacpp, Sglang, Trtllm, Vllm, Xllm};
+    use Figure::*;
+    &[
+        ("vllm:num_requests_running", Vllm, Running),
+        ("vllm:num_requests_waiting", Vllm, Waiting),
+        ("vllm:kv_cache_usage_perc", Vllm, KvUsage),
+        ("vllm:gpu_cache_usage_perc", Vllm, KvUsage),
+        ("vllm:cpu_cache_usage_perc", Vllm, CpuCacheUsage),
+        ("vllm:request_queue_time_seconds_sum", Vllm, Sum(QueueSeconds)),
+        ("vllm:request_queue_time_seconds_count", Vllm, Sum(Queued)),
+        ("vllm:request_prefill_time_seconds_sum", Vllm, Sum(PrefillSeconds)),
+        ("vllm:request_decode_time_seconds_sum", Vllm, Sum(DecodeSeconds)),
+        ("vllm:time_to_first_token_seconds_sum", Vllm, Sum(FirstTokenSeconds)),
+        ("vllm:time_per_output_token_seconds_sum", Vllm, Sum(TokenSeconds)),
+        ("vllm:time_per_output_token_seconds_count", Vllm, Sum(Tokens)),
+        ("vllm:inter_token_latency_seconds_sum", Vllm, Sum(TokenSeconds)),
+        ("vllm:inter_token_latency_seconds_count", Vllm, Sum(Tokens)),
+        ("vllm:request_generation_tokens_sum", Vllm, Sum(OutputTokens)),
+        ("vllm:request_generation_tokens_count", Vllm, Sum(Outputs)),
+        ("vllm:prompt_tokens_total", Vllm, Sum(PromptTokens)),
+        ("vllm:generation_tokens_total", Vllm, Sum(GeneratedTokens)),
+        ("sglang:num_running_reqs", Sglang, Running),
+        ("sglang:num_queue_reqs", Sglang, Waiting),
+        ("sglang:token_usage", Sglang, KvUsage),
+        ("sglang:queue_time_seconds_sum", Sglang, Sum(QueueSeconds)),
+        ("sglang:queue_time_seconds_count", Sglang, Sum(Queued)),
+        ("sglang:time_to_first_token_seconds_sum", Sglang, Sum(FirstTokenSeconds)),
+        ("sglang:time_per_output_token_seconds_sum", Sglang, Sum(TokenSeconds)),
+        ("sglang:time_per_output_token_seconds_count", Sglang, Sum(Tokens)),
+        ("sglang:inter_token_latency_seconds_sum", Sglang, Sum(TokenSeconds)),
+        ("sglang:inter_token_latency_seconds_count", Sglang, Sum(Tokens)),
+        ("sglang:prompt_tokens_total", Sglang, Sum(PromptTokens)),
+        ("sglang:generation_tokens_total", Sglang, Sum(GeneratedTokens)),
+        ("trtllm_kv_cache_utilization", Trtllm, KvUsage),
+        ("trtllm_request_queue_time_seconds_sum", Trtllm, Sum(QueueSeconds)),
+        ("trtllm_request_queue_time_seconds_count", Trtllm, Sum(Queued)),
+        ("trtllm_time_to_first_token_seconds_sum", Trtllm, Sum(FirstTokenSeconds)),
+        ("trtllm_time_per_output_token_seconds_sum", Trtllm, Sum(TokenSeconds)),
+        ("trtllm_time_per_output_token_seconds_count", Trtllm, Sum(Tokens)),
+        ("kv_cache_utilization", Xllm, KvUsage),
+        ("engine_utilization", Xllm, Utilization),
+        ("llamacpp:requests_processing", Llamacpp, Running),
+        ("llamacpp:requests_deferred", Llamacpp, Waiting),
+        ("llamacpp:kv_cache_usage_ratio", Llamacpp, KvUsage),
+        ("llamacpp:prompt_seconds_total", Llamacpp, Sum(PrefillSeconds)),
+        ("llamacpp:prompt_tokens_total", Llamacpp, Sum(PromptTokens)),
+        ("llamacpp:tokens_predicted_seconds_total", Llamacpp, Sum(DecodeSeconds)),
+        ("llamacpp:tokens_predicted_total", Llamacpp, Sum(GeneratedTokens)),
+    ]
+};
+
+/// What the reference reads, whichever engine should come to export it.
+const BUSY: &str = "gpu_busy_time_ratio";
 
 /// Reads a page in the Prometheus text format. Several series of a figure (models, data-parallel ranks) are one pod's
 /// load: counts are added, of cache usages the fullest counts. What is not a finite number is passed over.
@@ -187,23 +211,35 @@ fn parse(page: &str) -> EngineStats {
             stats.block_size = label(labels, "block_size").or(stats.block_size);
             stats.blocks = label(labels, "num_gpu_blocks").or(stats.blocks);
         }
-        let Some((_, engine, figure)) = NAMES.iter().find(|(known, ..)| *known == name) else {
+        let figure = if name == BUSY {
+            &Figure::Busy
+        } else if let Some((_, engine, figure)) = NAMES.iter().find(|(known, ..)| *known == name) {
+            if value.is_finite() {
+                stats.engine = Some(*engine);
+            }
+            figure
+        } else {
             continue;
         };
         if !value.is_finite() {
             continue;
         }
-        stats.engine = Some(*engine);
         match figure {
             Figure::Running => stats.running = Some(stats.running.unwrap_or(0.0) + value.max(0.0)),
             Figure::Waiting => stats.waiting = Some(stats.waiting.unwrap_or(0.0) + value.max(0.0)),
-            Figure::KvUsage => {
-                let usage = value.clamp(0.0, 1.0);
-                stats.kv_usage = Some(stats.kv_usage.map_or(usage, |known| known.max(usage)));
-            }
+            Figure::KvUsage => fullest(&mut stats.kv_usage, value),
+            Figure::CpuCacheUsage => fullest(&mut stats.cpu_cache_usage, value),
+            Figure::Utilization => fullest(&mut stats.utilization, value),
+            Figure::Busy => fullest(&mut stats.busy, value),
+            Figure::Sum(counter) => stats.counters.add(*counter, value),
         }
     }
     stats
+}
+
+fn fullest(known: &mut Option<f64>, share: f64) {
+    let share = share.clamp(0.0, 1.0);
+    *known = Some(known.map_or(share, |known| known.max(share)));
 }
 
 /// Name, labels and value of a sample line.
@@ -252,7 +288,7 @@ mod tests {
                 kv_usage: Some(1.0),
                 block_size: Some(16),
                 blocks: Some(1000),
-                output_rate: None,
+                ..EngineStats::default()
             }
         );
     }

@@ -10,14 +10,18 @@ use http::HeaderValue;
 use parking_lot::Mutex;
 use pingora_core::upstreams::peer::HttpPeer;
 use pingora_http::header_value_from_slice;
+use tokio::time::Instant;
 
+use super::busy::Busy;
+use super::engine_history::History;
 use super::engine_stats::{EngineStats, Failures};
 use super::health::Health;
 use super::models::Asked;
 use super::output_rate::OutputRate;
 use super::peer::{self, PeerError};
+use super::prefill::Prefill;
 use super::settings::PodSpec;
-use crate::routing::{Load, PodSlot, PodView};
+use crate::routing::{Load, PodDetail, PodSlot, PodView};
 
 pub struct Pod {
     slot: PodSlot,
@@ -32,6 +36,8 @@ pub struct Pod {
     in_flight: AtomicU32,
     last_pick: AtomicU64,
     output_tokens: AtomicU64,
+    weighted_tokens: AtomicU64,
+    prefill: Prefill,
     routable: AtomicBool,
     unresolved_told: AtomicBool,
     pub(super) asked: Asked,
@@ -39,6 +45,9 @@ pub struct Pod {
     pub(super) health: Mutex<Health>,
     pub(super) stats: ArcSwapOption<EngineStats>,
     pub(super) output_rate: Mutex<OutputRate>,
+    pub(super) history: Mutex<History>,
+    pub(super) busy: Busy,
+    detail: ArcSwap<PodDetail>,
 }
 
 struct Target {
@@ -69,6 +78,8 @@ impl Pod {
             in_flight: AtomicU32::new(0),
             last_pick: AtomicU64::new(0),
             output_tokens: AtomicU64::new(0),
+            weighted_tokens: AtomicU64::new(0),
+            prefill: Prefill::default(),
             routable: AtomicBool::new(true),
             unresolved_told: AtomicBool::new(false),
             asked: Asked::default(),
@@ -76,6 +87,9 @@ impl Pod {
             health: Mutex::default(),
             stats: ArcSwapOption::empty(),
             output_rate: Mutex::default(),
+            history: Mutex::default(),
+            busy: Busy::default(),
+            detail: ArcSwap::default(),
         };
         if let Some(address) = pod.spec().url.literal_address() {
             pod.resolved(address, connect_timeout);
@@ -105,33 +119,62 @@ impl Pod {
             log::error!("pod {}: {error}", self.name);
         }
         self.target.store(Arc::new(target));
+        self.renew_detail();
     }
 
-    pub(super) fn address_now(&self) -> Option<SocketAddr> {
+    /// The address in use, once the name is resolved.
+    pub fn address_now(&self) -> Option<SocketAddr> {
         match &**self.target.load() {
             Ok(target) => Some(target.address),
             Err(_) => None,
         }
     }
 
-    /// Counts a request as running here until the guard is dropped. `pick`: the number of the choice, see [`Fleet::next_pick`].
+    /// Counts a request as running here until the guard is dropped, and its uncached prompt tokens as waiting until its
+    /// answer begins; `None` when `most` are running already. `pick`: the number of the choice, see [`Fleet::next_pick`].
     ///
     /// [`Fleet::next_pick`]: super::Fleet::next_pick
-    pub fn admit(self: &Arc<Self>, pick: u64) -> InFlight {
+    pub fn admit(
+        self: &Arc<Self>,
+        pick: u64,
+        uncached_tokens: u64,
+        most: Option<u32>,
+    ) -> Option<InFlight> {
+        let most = most.unwrap_or(u32::MAX);
+        let before = self
+            .in_flight
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |running| {
+                (running < most).then_some(running + 1)
+            })
+            .ok()?;
+        let since = Instant::now();
         self.last_pick.store(pick, Ordering::Relaxed);
-        self.in_flight.fetch_add(1, Ordering::AcqRel);
-        InFlight {
-            pod: Arc::clone(self),
+        if before == 0 {
+            self.busy.begin(since);
         }
+        // Whatever a client claims, sums of it stay numbers.
+        let tokens = uncached_tokens.min(MOST_TOKENS);
+        let ahead = self.prefill.begin(tokens);
+        Some(InFlight {
+            pod: Arc::clone(self),
+            since,
+            waiting: Some(Waiting { tokens, ahead }),
+        })
     }
 
     pub fn in_flight(&self) -> u32 {
         self.in_flight.load(Ordering::Acquire)
     }
 
-    /// Output tokens of an answer that has ended.
-    pub fn add_output_tokens(&self, tokens: u64) {
-        self.output_tokens.fetch_add(tokens, Ordering::Relaxed);
+    /// Tokens of an answer that has ended.
+    pub fn add_tokens(&self, prompt: u64, output: u64) {
+        self.output_tokens.fetch_add(output, Ordering::Relaxed);
+        let weighted = prompt.saturating_mul(2).saturating_add(output);
+        self.weighted_tokens.fetch_add(weighted, Ordering::Relaxed);
+    }
+
+    pub(super) fn weighted_tokens(&self) -> u64 {
+        self.weighted_tokens.load(Ordering::Relaxed)
     }
 
     pub(super) fn output_tokens(&self) -> u64 {
@@ -220,17 +263,39 @@ impl Pod {
         self.routable.store(well, Ordering::Release);
     }
 
-    pub(super) fn view(&self) -> PodView {
+    pub(super) fn view(&self, with_detail: bool) -> PodView {
         PodView {
             slot: self.slot,
             load: self.load(),
+            detail: with_detail.then(|| self.detail.load_full()),
         }
+    }
+
+    /// Called when its address or what is known of its engine has changed.
+    pub(super) fn renew_detail(&self) {
+        let stats = self.stats.load();
+        let stats = stats.as_deref();
+        let recent = stats.map(|stats| stats.recent).unwrap_or_default();
+        self.detail.store(Arc::new(PodDetail {
+            address: self.address(),
+            cpu_cache_usage: stats.and_then(|stats| stats.cpu_cache_usage),
+            utilization: stats.and_then(|stats| stats.utilization),
+            busy: stats.and_then(|stats| stats.busy),
+            queue_seconds: recent.queue_seconds,
+            prefill_seconds_per_token: recent.prefill_seconds_per_token,
+            decode_seconds_per_token: recent.decode_seconds_per_token,
+            output_tokens: recent.output_tokens,
+            weighted_token_rate: recent.weighted_token_rate,
+        }));
     }
 
     pub fn load(&self) -> Load {
         let stats = self.stats.load();
         Load {
             in_flight: self.in_flight(),
+            prefilling: self.prefill.requests(),
+            pending_prefill: self.prefill.tokens(),
+            prefill_rate: self.prefill.rate(),
             last_pick: self.last_pick.load(Ordering::Relaxed),
             queued: stats.as_ref().and_then(|stats| stats.waiting),
             kv_usage: stats.as_ref().and_then(|stats| stats.kv_usage),
@@ -243,10 +308,39 @@ impl Pod {
 #[must_use = "dropping the guard takes the request off the count"]
 pub struct InFlight {
     pod: Arc<Pod>,
+    since: Instant,
+    /// Until the answer begins.
+    waiting: Option<Waiting>,
+}
+
+struct Waiting {
+    tokens: u64,
+    /// Tokens that waited before.
+    ahead: u64,
+}
+
+/// Of one request; no prompt is longer.
+const MOST_TOKENS: u64 = 1 << 32;
+
+impl InFlight {
+    /// The first byte of the answer has come. `streamed`: as soon as there was one, not when all of it was there.
+    pub fn answer_began(&mut self, streamed: bool) {
+        let Some(Waiting { tokens, ahead }) = self.waiting.take() else {
+            return;
+        };
+        self.pod.prefill.end(tokens);
+        if streamed {
+            let took = self.since.elapsed();
+            self.pod.prefill.learn(tokens.saturating_add(ahead), took);
+        }
+    }
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.pod.in_flight.fetch_sub(1, Ordering::AcqRel);
+        self.answer_began(false);
+        if self.pod.in_flight.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.pod.busy.end(Instant::now());
+        }
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use foldhash::HashMap;
 
-use super::Settings;
 use super::pod::Pod;
+use super::{Selector, Settings};
 use crate::routing::{PodSlot, PodView};
 
 #[derive(Default)]
@@ -25,6 +25,28 @@ pub struct ModelPods {
     /// Those that may be given requests.
     routable: Vec<Arc<Pod>>,
     served_by: Vec<Arc<Pod>>,
+}
+
+/// Which pods a request may go to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wanted<'a> {
+    /// Those it has tried.
+    pub exclude: &'a [PodSlot],
+    /// Those whose labels it asks for.
+    pub selector: Option<&'a Selector>,
+    /// Running requests with which a pod gets no more.
+    pub most_in_flight: Option<u32>,
+}
+
+impl Wanted<'_> {
+    fn takes(&self, pod: &Pod) -> bool {
+        let selected = |selector: &Selector| selector.matches(&pod.spec().labels);
+        !self.exclude.contains(&pod.slot())
+            && self.selector.is_none_or(selected)
+            && self
+                .most_in_flight
+                .is_none_or(|most| pod.in_flight() < most)
+    }
 }
 
 impl Snapshot {
@@ -121,21 +143,24 @@ impl ModelPods {
         &self.served_by
     }
 
-    /// Whether there are candidates beside the pods that were tried.
-    pub fn has_others(&self, exclude: &[PodSlot]) -> bool {
-        self.routable
-            .iter()
-            .any(|pod| !exclude.contains(&pod.slot()))
+    /// Pods that may be given requests, whatever a request asks for.
+    pub fn routable_count(&self) -> usize {
+        self.routable.len()
     }
 
-    /// The candidates for a request, without the pods that it has tried.
-    pub fn views(&self, exclude: &[PodSlot], out: &mut Vec<PodView>) {
+    /// Whether there are candidates for a request.
+    pub fn has_any(&self, wanted: &Wanted<'_>) -> bool {
+        self.candidates(wanted).next().is_some()
+    }
+
+    /// The candidates for a request.
+    pub fn views(&self, wanted: &Wanted<'_>, with_detail: bool, out: &mut Vec<PodView>) {
         out.clear();
-        let open = self
-            .routable
-            .iter()
-            .filter(|pod| !exclude.contains(&pod.slot()));
-        out.extend(open.map(|pod| pod.view()));
+        out.extend(self.candidates(wanted).map(|pod| pod.view(with_detail)));
+    }
+
+    fn candidates(&self, wanted: &Wanted<'_>) -> impl Iterator<Item = &Arc<Pod>> {
+        self.routable.iter().filter(|pod| wanted.takes(pod))
     }
 }
 

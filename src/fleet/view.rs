@@ -28,6 +28,7 @@ struct EngineView {
     block_size: Option<u64>,
     blocks: Option<u64>,
     output_tokens_per_second: Option<f64>,
+    prompt_tokens_per_second: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -88,6 +89,7 @@ impl Pod {
                 block_size: stats.block_size,
                 blocks: stats.blocks,
                 output_tokens_per_second: stats.output_rate,
+                prompt_tokens_per_second: self.load().prefill_rate,
             },
         }
     }

@@ -11,12 +11,16 @@ use tokio::time::Instant;
 use super::deadline::Deadline;
 use super::error::ErrorAnswer;
 use super::headers::RequestId;
+use super::queue::Leaving;
 use super::replay::Replay;
+use super::rules::ProfileRules;
+use super::sessions::ClientSession;
 use super::state::{Live, OpenRequest};
-use crate::fleet::{InFlight, Pod};
+use crate::answer::AnswerText;
+use crate::fleet::{InFlight, Pod, Selector};
 use crate::request::PathKind;
 use crate::routing::block::PrefixBlocks;
-use crate::routing::{Choice, Plan, PodSlot};
+use crate::routing::{Choice, Plan, PodSlot, Request, Session};
 use crate::usage::UsageScanner;
 
 pub struct RequestContext {
@@ -57,6 +61,33 @@ pub(super) struct Routing {
     /// Whether the blocks are noted in the index when the request is sent.
     pub(super) records: bool,
     pub(super) seed: u64,
+    pub(super) prompt_tokens: u64,
+    pub(super) user: Option<String>,
+    pub(super) session: ClientSession,
+    /// Labels that the pod must have.
+    pub(super) selector: Option<Selector>,
+    pub(super) profile: Option<Arc<ProfileRules>>,
+}
+
+impl Routing {
+    /// Running requests with which a pod gets no more.
+    pub(super) fn most_in_flight(&self) -> Option<u32> {
+        self.profile.as_ref()?.profile.requests_inflight
+    }
+
+    pub(super) fn request(&self, now_ms: u64) -> Request<'_> {
+        Request {
+            blocks: &self.blocks,
+            seed: self.seed,
+            now_ms,
+            prompt_tokens: self.prompt_tokens,
+            user: self.user.as_deref(),
+            session: Session {
+                pod: self.session.pod,
+                key: self.session.key.as_deref(),
+            },
+        }
+    }
 }
 
 /// One try on one pod.
@@ -64,8 +95,10 @@ pub(super) struct Attempt {
     pub(super) pod: Arc<Pod>,
     pub(super) choice: Choice,
     /// Dropped with the attempt, whatever ends it.
-    #[expect(dead_code, reason = "held for its drop")]
     pub(super) in_flight: InFlight,
+    /// After the count: who waits looks at it.
+    #[expect(dead_code, reason = "held for its drop")]
+    pub(super) leaving: Leaving,
 }
 
 /// What is known of the answer.
@@ -79,6 +112,8 @@ pub(super) struct Answer {
     pub(super) bytes: u64,
     pub(super) complete: bool,
     pub(super) usage: Option<UsageScanner>,
+    /// Its text, when that is noted in the index.
+    pub(super) text: Option<AnswerText>,
 }
 
 impl RequestContext {
@@ -126,6 +161,9 @@ impl Answer {
         self.first_byte.get_or_insert_with(Instant::now);
         if let Some(usage) = &mut self.usage {
             usage.feed(chunk);
+        }
+        if let Some(text) = &mut self.text {
+            text.feed(chunk);
         }
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 
+use crate::fleet::{Selector, SelectorError};
 use crate::request::BodyError;
 use crate::request::coding::CodingError;
 
@@ -107,6 +108,66 @@ impl ErrorAnswer {
         }
     }
 
+    pub(super) fn no_selected_pod(selector: &Selector) -> Self {
+        Self {
+            code: Some("service_unavailable"),
+            header: Some(("x-error-routing", "true".to_owned())),
+            retry_after: Some(RETRY_AFTER),
+            ..Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                format!("no pod that is ready has the labels of external-filter: `{selector}`"),
+            )
+        }
+    }
+
+    pub(super) fn too_many_requests(model: &str, wait: Duration) -> Self {
+        Self {
+            code: Some("rate_limit_exceeded"),
+            header: Some(("x-error-model-rps-exceeded", "true".to_owned())),
+            retry_after: Some(wait),
+            ..Self::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                format!(
+                    "more requests for the model `{}` than its profile allows a second",
+                    shown(model)
+                ),
+            )
+        }
+    }
+
+    pub(super) fn pods_full(most: u32) -> Self {
+        Self {
+            code: Some(PODS_FULL),
+            header: Some(("x-error-replica-inflight-exceeded", "true".to_owned())),
+            retry_after: Some(Duration::from_secs(1)),
+            ..Self::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                format!("every pod runs as many requests as the model's profile allows ({most})"),
+            )
+        }
+    }
+
+    pub(super) fn bad_selector(error: &SelectorError) -> Self {
+        Self {
+            header: Some(("x-error-routing", "true".to_owned())),
+            ..Self::new(StatusCode::BAD_REQUEST, format!("external-filter: {error}"))
+        }
+    }
+
+    pub(super) fn all_full(waited: Duration) -> Self {
+        Self {
+            code: Some("service_unavailable"),
+            header: Some(("x-error-routing", "true".to_owned())),
+            retry_after: Some(RETRY_AFTER),
+            ..Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                format!(
+                    "for {waited:?} every pod had all the requests that its latency goal allows"
+                ),
+            )
+        }
+    }
+
     pub(super) fn bad_strategy(message: String) -> Self {
         Self {
             header: Some(("x-error-routing", "true".to_owned())),
@@ -155,6 +216,7 @@ impl ErrorAnswer {
     fn kind(&self) -> &'static str {
         match self.status.as_u16() {
             401 => "authentication_error",
+            429 if self.code == Some(PODS_FULL) => "overloaded_error",
             429 => "rate_limit_error",
             503 => "overloaded_error",
             400..=499 => "invalid_request_error",
@@ -162,6 +224,9 @@ impl ErrorAnswer {
         }
     }
 }
+
+/// The one 429 that is not for what the client did.
+const PODS_FULL: &str = "pods_full";
 
 /// How long a client should wait for a pod: about a health interval.
 const RETRY_AFTER: Duration = Duration::from_secs(5);

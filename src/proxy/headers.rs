@@ -12,6 +12,7 @@ use pingora_core::Result;
 use pingora_http::{RequestHeader, ResponseHeader, header_value_from_slice};
 
 use super::context::RequestContext;
+use super::sessions;
 
 // Constants of names are for look-ups; Pingora takes a name to insert best as text.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -103,10 +104,20 @@ pub(super) fn to_client(response: &mut ResponseHeader, context: &RequestContext)
     response.insert_header("x-went-into-req-headers", HeaderValue::from_static("true"))?;
     if let Some(routing) = &context.routing {
         response.insert_header("routing-strategy", routing.strategy.clone())?;
+        if let Some(profile) = &routing.profile {
+            response.insert_header("x-aibrix-config-profile", profile.name.clone())?;
+        }
     }
     if let Some(attempt) = &context.attempt {
         response.insert_header("target-pod", attempt.pod.name_value())?;
         response.insert_header("target-pod-ip", attempt.pod.address_value())?;
+        if context
+            .routing
+            .as_ref()
+            .is_some_and(|routing| routing.plan.keeps_sessions())
+        {
+            response.insert_header(sessions::SESSION_ID, sessions::id_of(&attempt.pod))?;
+        }
     }
     Ok(())
 }

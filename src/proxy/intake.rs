@@ -1,5 +1,8 @@
 //! Takes a request in: what the gateway answers itself, who may send, the body, the model, the prompt's blocks.
 
+use std::sync::Arc;
+use std::time::Instant;
+
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, Method};
@@ -10,11 +13,13 @@ use pingora_proxy::Session;
 use super::body::{self, ReadError};
 use super::context::{RequestContext, Routing};
 use super::error::ErrorAnswer;
+use super::rules::{ProfileRules, Size};
+use super::sessions::ClientSession;
 use super::state::{State, Strategy};
 use super::{auth, local};
-use crate::fleet::{ModelPods, Snapshot};
+use crate::fleet::{ModelPods, Selector, Snapshot};
 use crate::request::{self, InferenceRequest, ParseOptions, PathKind, coding};
-use crate::routing::{PrefixBlocks, Scope};
+use crate::routing::{PrefixBlocks, Request, Scope};
 
 pub(super) enum Intake {
     /// The client has its answer.
@@ -136,7 +141,16 @@ fn route_by_body(
     let request = request::parse(context.kind, content_type, body, &options)?;
     let snapshot = state.fleet.snapshot();
     let model = find_model(&snapshot, &request.model)?;
-    let Strategy { plan, name } = strategy(headers, Some(&request.model), context)?;
+    let selector = selector(headers)?;
+    let size = || Size {
+        prompt_tokens: context
+            .kind
+            .has_prompt()
+            .then(|| Request::tokens_of(request.prompt.len())),
+        max_tokens: request.max_tokens,
+    };
+    let (strategy, profile) = strategy(headers, Some(model), size, context)?;
+    let Strategy { plan, name } = strategy;
     let wanted = plan.needs_prefix() || state.capture.is_some();
     let blocks = match wanted && context.kind.has_prompt() {
         true => hash(&request, context),
@@ -149,6 +163,11 @@ fn route_by_body(
         strategy: name,
         blocks,
         seed: state.next_seed(),
+        prompt_tokens: Request::tokens_of(request.prompt.len()),
+        user: header_text(headers, &USER),
+        session: session(headers, &snapshot, context),
+        selector,
+        profile,
     });
     Ok(())
 }
@@ -188,39 +207,85 @@ fn route_by_path(
     let snapshot = state.fleet.snapshot();
     let named = request::model_in_path(header.uri.path()).or_else(|| request::peek_model(body));
     let model = match &named {
-        Some(name) => Some(find_model(&snapshot, name)?.name().to_owned()),
+        Some(name) => Some(find_model(&snapshot, name)?),
         None if snapshot.is_uniform() || header.method == Method::OPTIONS => None,
         None => return Err(ErrorAnswer::unknown_path()),
     };
-    let Strategy { plan, name } = strategy(&header.headers, model.as_deref(), context)?;
+    let selector = selector(&header.headers)?;
+    let (strategy, profile) = strategy(&header.headers, model, Size::default, context)?;
+    let Strategy { plan, name } = strategy;
     context.routing = Some(Routing {
-        model,
+        model: model.map(|model| model.name().to_owned()),
         plan,
         strategy: name,
         blocks: PrefixBlocks::default(),
         records: false,
         seed: state.next_seed(),
+        prompt_tokens: 0,
+        user: header_text(&header.headers, &USER),
+        session: session(&header.headers, &snapshot, context),
+        selector,
+        profile,
     });
     Ok(())
 }
 
-/// The strategy: the request's header, the model's profile, the model's own, the default.
+fn session(headers: &HeaderMap, snapshot: &Snapshot, context: &RequestContext) -> ClientSession {
+    let settings = &context.live.router.settings().session_affinity;
+    ClientSession::of(headers, &settings.key_headers, snapshot)
+}
+
+/// Labels that the pod must have; several headers are one list, as HTTP has it.
+fn selector(headers: &HeaderMap) -> Result<Option<Selector>, ErrorAnswer> {
+    let values = headers.get_all(EXTERNAL_FILTER).iter();
+    let values: Vec<_> = values
+        .map(|value| String::from_utf8_lossy(value.as_bytes()))
+        .filter(|value| !value.trim().is_empty())
+        .collect();
+    if values.is_empty() {
+        return Ok(None);
+    }
+    Selector::parse(&values.join(","))
+        .map(Some)
+        .map_err(|error| ErrorAnswer::bad_selector(&error))
+}
+
+/// The strategy and the profile, by the request's headers and the model's settings; and the request counted, so that this
+/// is the last thing that can refuse it.
 fn strategy(
     headers: &HeaderMap,
-    model: Option<&str>,
+    model: Option<&ModelPods>,
+    size: impl FnOnce() -> Size,
     context: &RequestContext,
-) -> Result<Strategy, ErrorAnswer> {
-    let header = |name: &HeaderName| {
-        let value = String::from_utf8_lossy(headers.get(name)?.as_bytes());
-        let value = value.trim();
-        (!value.is_empty()).then(|| value.to_owned())
-    };
+) -> Result<(Strategy, Option<Arc<ProfileRules>>), ErrorAnswer> {
     let live = &context.live;
-    let requested = header(&ROUTING_STRATEGY);
-    let profile = header(&CONFIG_PROFILE);
-    live.strategy(model, requested.as_deref(), profile.as_deref())
-        .map_err(|error| ErrorAnswer::bad_strategy(error.to_string()))
+    let requested = header_text(headers, &ROUTING_STRATEGY);
+    let asked = || header_text(headers, &CONFIG_PROFILE);
+    let rules = live.rules(model.map(ModelPods::name));
+    let profile = rules.and_then(|rules| rules.profile(asked().as_deref(), size));
+    let strategy = live
+        .strategy(
+            rules.map(|rules| &**rules),
+            requested.as_deref(),
+            profile.map(|rules| &rules.profile),
+        )
+        .map_err(|error| ErrorAnswer::bad_strategy(error.to_string()))?;
+    if let (Some(rules), Some(model)) = (profile, model) {
+        rules
+            .admit(model.routable_count(), Instant::now())
+            .map_err(|wait| ErrorAnswer::too_many_requests(model.name(), wait))?;
+    }
+    Ok((strategy, profile.cloned()))
 }
 
 const ROUTING_STRATEGY: HeaderName = HeaderName::from_static("routing-strategy");
 const CONFIG_PROFILE: HeaderName = HeaderName::from_static("config-profile");
+const EXTERNAL_FILTER: HeaderName = HeaderName::from_static("external-filter");
+const USER: HeaderName = HeaderName::from_static("user");
+
+/// A header's trimmed value, if there is anything in it.
+fn header_text(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
+    let value = String::from_utf8_lossy(headers.get(name)?.as_bytes());
+    let value = value.trim();
+    (!value.is_empty()).then(|| value.to_owned())
+}

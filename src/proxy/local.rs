@@ -91,7 +91,9 @@ pub(super) async fn send_error(
 ) -> bool {
     let mut extra: Vec<(&'static str, String)> = answer.header.clone().into_iter().collect();
     if let Some(wait) = answer.retry_after {
-        extra.push(("retry-after", wait.as_secs().to_string()));
+        // Never 0, which would mean at once.
+        let seconds = wait.as_secs_f64().ceil().max(1.0);
+        extra.push(("retry-after", seconds.to_string()));
     }
     if answer.status == StatusCode::UNAUTHORIZED {
         extra.push(("www-authenticate", "Bearer".to_owned()));

@@ -8,6 +8,8 @@ use pingora_proxy::Session;
 
 use super::context::RequestContext;
 use super::error::ErrorAnswer;
+use super::recall;
+use super::sessions::SESSION_ID;
 use super::state::State;
 use crate::capture::Captured;
 use crate::fleet::client::is_connect;
@@ -77,6 +79,9 @@ pub(super) fn account(
 ) {
     let attempt = context.attempt.take();
     let ended_by = ended_by(error, context);
+    if let Some(attempt) = attempt.as_ref().filter(|_| ended_by == EndedBy::Ok) {
+        recall::note(state, attempt, context);
+    }
     if ended_by == EndedBy::Client && context.answer.status == 0 {
         context.answer.status = CLIENT_CLOSED;
     }
@@ -86,7 +91,7 @@ pub(super) fn account(
         .take()
         .and_then(|scanner| scanner.finish());
     if let (Some(attempt), Some(usage)) = (&attempt, usage) {
-        attempt.pod.add_output_tokens(usage.completion);
+        attempt.pod.add_tokens(usage.prompt, usage.completion);
     }
     let routing = context.routing.as_ref();
     let model = routing.and_then(|routing| routing.model.as_deref());
@@ -106,13 +111,15 @@ pub(super) fn account(
         usage,
     });
     if let (Some(capture), Some(routing)) = (&state.capture, routing) {
-        let session_id = session.req_header().headers.get("x-session-id");
+        let session_id = session.req_header().headers.get(SESSION_ID);
+        // An id only names a pod, so the client's own key tells more.
+        let key = routing.session.key.as_deref().map(str::as_bytes);
         capture.write(&Captured {
             time: SystemTime::now() - total,
             path: context.kind.label(),
             model,
             pod: attempt.as_ref().map(|attempt| attempt.pod.name()),
-            session: session_id.map(|id| id.as_bytes()),
+            session: key.or(session_id.map(|id| id.as_bytes())),
             status: answer.status,
             body_bytes: context.body_length as u64,
             blocks: &routing.blocks,

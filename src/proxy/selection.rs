@@ -9,10 +9,11 @@ use pingora_core::upstreams::peer::HttpPeer;
 
 use super::context::{Attempt, RequestContext, Routing};
 use super::error::ErrorAnswer;
+use super::queue::Leaving;
 use super::state::State;
-use crate::fleet::{ModelPods, Snapshot};
+use crate::fleet::{ModelPods, Snapshot, Wanted};
 use crate::metrics::Routed;
-use crate::routing::{Choice, PodView, Request, RouteError, Scratch};
+use crate::routing::{Choice, PodView, RouteError, Scratch};
 
 thread_local! {
     /// Working memory of a decision, which never waits: reused by all requests of a thread.
@@ -20,18 +21,42 @@ thread_local! {
 }
 
 /// The peer of the next try. A pod that failed before is off the count already.
-pub(super) fn next_peer(state: &State, context: &mut RequestContext) -> Result<Box<HttpPeer>> {
+pub(super) async fn next_peer(
+    state: &State,
+    context: &mut RequestContext,
+) -> Result<Box<HttpPeer>> {
     context.attempt = None;
+    let limited = context
+        .routing
+        .as_ref()
+        .filter(|routing| routing.plan.most_requests().is_some());
+    let Some(model) = limited.map(|routing| routing.model.clone()) else {
+        return look(state, context).unwrap_or_else(|| Err(context.fail(ErrorAnswer::internal())));
+    };
+    let patience = context.live.router.settings().slo.max_wait;
+    let found = async {
+        let _turn = state.queue.turn(model.as_deref()).await;
+        state.queue.until(|| look(state, context)).await
+    };
+    let found = tokio::time::timeout(patience, found).await;
+    found.unwrap_or_else(|_| Err(context.fail(ErrorAnswer::all_full(patience))))
+}
+
+/// `None`: there are pods, but all are full.
+fn look(state: &State, context: &mut RequestContext) -> Option<Result<Box<HttpPeer>>> {
     let Some(routing) = &context.routing else {
-        return Err(context.fail(ErrorAnswer::internal()));
+        return Some(Err(context.fail(ErrorAnswer::internal())));
     };
     let snapshot = state.fleet.snapshot();
     let pods = pods_of(&snapshot, routing);
     loop {
         let chosen = pods.map(|pods| choose(state, context, routing, pods));
+        if let Some(Err(RouteError::AllFull)) = chosen {
+            return None;
+        }
         let Some(Ok(choice)) = chosen else {
-            let answer = nobody_left(routing, context);
-            return Err(context.fail(answer));
+            let answer = nobody_left(routing, pods, context);
+            return Some(Err(context.fail(answer)));
         };
         // A pod can only be missing if it left the fleet, but not this snapshot; it is passed over all the same.
         let Some(pod) = snapshot.pod(choice.slot) else {
@@ -50,6 +75,12 @@ pub(super) fn next_peer(state: &State, context: &mut RequestContext) -> Result<B
                 continue;
             }
         };
+        // Another request may have taken the last place meanwhile; then the pod is no candidate any more.
+        let pick = state.fleet.next_pick();
+        let admitted = pod.admit(pick, choice.uncached_tokens, routing.most_in_flight());
+        let Some(in_flight) = admitted else {
+            continue;
+        };
         let metrics = state.metrics.pod(pod.name());
         metrics.picked(choice.reason.as_str());
         if context.tries > 0 {
@@ -57,22 +88,25 @@ pub(super) fn next_peer(state: &State, context: &mut RequestContext) -> Result<B
         }
         context.tries += 1;
         context.attempt = Some(Attempt {
-            in_flight: pod.admit(state.fleet.next_pick()),
+            in_flight,
+            leaving: Leaving::new(&state.queue),
             pod: pod.clone(),
             choice,
         });
-        return Ok(peer);
+        return Some(Ok(peer));
     }
 }
 
-/// Notes the prompt's blocks as the pod's: now, when the request is sent to it.
+/// Notes what the pod is sent, and the prompt's blocks as its own: now, when the request is sent to it.
 pub(super) fn record(state: &State, context: &RequestContext) {
-    if let (Some(routing), Some(attempt)) = (&context.routing, &context.attempt)
-        && routing.records
-    {
-        let router = &context.live.router;
-        router.record(attempt.choice.slot, &routing.blocks, state.now_ms());
+    let (Some(routing), Some(attempt)) = (&context.routing, &context.attempt) else {
+        return;
+    };
+    let (router, now_ms) = (&context.live.router, state.now_ms());
+    if routing.records {
+        router.record(attempt.choice.slot, &routing.blocks, now_ms);
     }
+    router.sent(&routing.plan, &routing.request(now_ms), &attempt.choice);
 }
 
 /// A pod could not be reached. Gives whether another one is to be tried.
@@ -94,11 +128,11 @@ pub(super) fn connect_failed(state: &State, context: &mut RequestContext, reason
 
 fn has_candidates(state: &State, context: &RequestContext) -> bool {
     let snapshot = state.fleet.snapshot();
-    let pods = context
-        .routing
-        .as_ref()
-        .and_then(|routing| pods_of(&snapshot, routing));
-    pods.is_some_and(|pods| pods.has_others(&context.excluded))
+    let Some(routing) = &context.routing else {
+        return false;
+    };
+    let pods = pods_of(&snapshot, routing);
+    pods.is_some_and(|pods| pods.has_any(&wanted(routing, context)))
 }
 
 fn pods_of<'a>(snapshot: &'a Snapshot, routing: &Routing) -> Option<&'a ModelPods> {
@@ -108,20 +142,25 @@ fn pods_of<'a>(snapshot: &'a Snapshot, routing: &Routing) -> Option<&'a ModelPod
     }
 }
 
+fn wanted<'a>(routing: &'a Routing, context: &'a RequestContext) -> Wanted<'a> {
+    Wanted {
+        exclude: &context.excluded,
+        selector: routing.selector.as_ref(),
+        most_in_flight: routing.most_in_flight(),
+    }
+}
+
 fn choose(
     state: &State,
     context: &RequestContext,
     routing: &Routing,
     pods: &ModelPods,
 ) -> Result<Choice, RouteError> {
-    let request = Request {
-        blocks: &routing.blocks,
-        seed: routing.seed,
-        now_ms: state.now_ms(),
-    };
+    let request = routing.request(state.now_ms());
     let started = Instant::now();
     let chosen = WORK.with_borrow_mut(|(views, scratch)| {
-        pods.views(&context.excluded, views);
+        let needs_detail = routing.plan.needs_detail();
+        pods.views(&wanted(routing, context), needs_detail, views);
         context
             .live
             .router
@@ -138,20 +177,35 @@ fn choose(
             gate_fired: choice.gate_fired,
             took,
         }),
-        Err(_) if routing.plan.needs_prefix() => {
+        Err(RouteError::NoPod) if routing.plan.needs_prefix() => {
             metrics.prefix_routing_failed("no_target_pod", took)
         }
-        Err(_) => {}
+        Err(RouteError::NoPod | RouteError::AllFull) => {}
     }
     chosen
 }
 
-fn nobody_left(routing: &Routing, context: &RequestContext) -> ErrorAnswer {
+fn nobody_left(
+    routing: &Routing,
+    pods: Option<&ModelPods>,
+    context: &RequestContext,
+) -> ErrorAnswer {
     if context.tries > 0 {
         return ErrorAnswer::engine(
             StatusCode::BAD_GATEWAY,
             "no connection to an engine could be made",
         );
     }
-    ErrorAnswer::no_ready_pod(routing.model.as_deref())
+    let Some(pods) = pods.filter(|pods| pods.routable_count() > 0) else {
+        return ErrorAnswer::no_ready_pod(routing.model.as_deref());
+    };
+    let full = Wanted {
+        most_in_flight: None,
+        ..wanted(routing, context)
+    };
+    match (routing.most_in_flight(), &routing.selector) {
+        (Some(most), _) if pods.has_any(&full) => ErrorAnswer::pods_full(most),
+        (_, Some(selector)) => ErrorAnswer::no_selected_pod(selector),
+        _ => ErrorAnswer::no_ready_pod(routing.model.as_deref()),
+    }
 }

@@ -9,8 +9,10 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use http::HeaderValue;
 use pingora_http::header_value_from_slice;
 
+use super::queue::Queue;
+use super::rules::ModelRules;
 use crate::capture::Capture;
-use crate::config::{Auth, Config, Limits, Model, Retry, Timeouts};
+use crate::config::{Auth, Config, Limits, Model, Profile, Retry, Timeouts};
 use crate::fleet::Fleet;
 use crate::metrics::{Metrics, PodState, ScrapeState};
 use crate::routing::{Overrides, Plan, Router, StrategyError};
@@ -28,6 +30,7 @@ pub struct State {
     /// The next request's seed.
     requests: AtomicU64,
     epoch: Instant,
+    pub(super) queue: Arc<Queue>,
 }
 
 /// The settings that requests use: one immutable piece, swapped whole.
@@ -41,7 +44,7 @@ pub struct Live {
     /// Of the default strategy: most requests ask for no other.
     default_plan: Option<Strategy>,
     /// By each name that requests may use.
-    models: BTreeMap<String, Arc<Model>>,
+    models: BTreeMap<String, Arc<ModelRules>>,
 }
 
 /// A plan, and its name for a header.
@@ -82,6 +85,7 @@ impl State {
             draining: Arc::default(),
             requests: AtomicU64::new(seed),
             epoch: Instant::now(),
+            queue: Arc::default(),
         }
     }
 
@@ -204,41 +208,40 @@ impl Live {
         }
     }
 
-    /// The plan for a request: its header, else its profile's strategy, else its model's, else the default.
+    pub(super) fn rules(&self, model: Option<&str>) -> Option<&Arc<ModelRules>> {
+        self.models.get(model?)
+    }
+
+    /// How a request is routed, by what it asks for and what the configuration says of its model.
     pub(super) fn strategy(
         &self,
-        model: Option<&str>,
+        rules: Option<&ModelRules>,
         requested: Option<&str>,
-        profile: Option<&str>,
+        profile: Option<&Profile>,
     ) -> Result<Strategy, StrategyError> {
-        let configured = model.and_then(|name| self.models.get(name));
-        if let (None, None, Some(plan)) = (configured, requested, &self.default_plan) {
+        if let (None, None, Some(plan)) = (rules, requested, &self.default_plan) {
             return Ok(plan.clone());
         }
-        let profile = configured.and_then(|model| {
-            let named = profile.and_then(|name| model.profiles.get(name));
-            let default = || model.profiles.get(model.default_profile.as_deref()?);
-            named.or_else(default)
-        });
-        let strategy = requested
-            .or_else(|| profile.and_then(|profile| profile.routing_strategy.as_deref()))
-            .or_else(|| configured.and_then(|model| model.strategy.as_deref()))
-            .unwrap_or(&self.default_strategy);
-        let overrides = Overrides {
-            standard_deviation_factor: profile
-                .and_then(|profile| profile.standard_deviation_factor),
+        let strategy = match rules {
+            Some(rules) => rules.strategy(requested, profile),
+            None => requested,
         };
-        self.router.plan(strategy, &overrides).map(Strategy::from)
+        let none = Overrides::default();
+        let overrides = profile.map_or(&none, |profile| &profile.overrides);
+        self.router
+            .plan(strategy.unwrap_or(&self.default_strategy), overrides)
+            .map(Strategy::from)
     }
 }
 
-/// An alias is routed as its model is, though what is learned under it stays its own.
-fn by_name(models: &BTreeMap<String, Model>) -> BTreeMap<String, Arc<Model>> {
+/// An alias is routed as its model is, and counted with it, though what is learned under it stays its own.
+fn by_name(models: &BTreeMap<String, Model>) -> BTreeMap<String, Arc<ModelRules>> {
+    let now = Instant::now();
     let mut named = BTreeMap::new();
     for (name, model) in models {
-        let model = Arc::new(model.clone());
+        let rules = Arc::new(ModelRules::new(model.clone(), now));
         for name in model.aliases.iter().chain([name]) {
-            named.insert(name.clone(), Arc::clone(&model));
+            named.insert(name.clone(), Arc::clone(&rules));
         }
     }
     named

@@ -13,13 +13,15 @@ mod list;
 mod normalise;
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
+use super::memory::Memory;
 use super::rng::Rng;
-use super::settings::{AutoBlend, RoutingSettings};
+use super::settings::{AutoBlend, LoadBalance, RoutingSettings};
 use super::strategy::{
     Blending, Candidates, Definition, Kind, Pick, Reason, Strategy, fairest, fill_scores,
 };
-use super::{Overrides, Request};
+use super::{Choice, Overrides, Request};
 
 use self::list::List;
 pub use self::list::StrategyError;
@@ -35,6 +37,7 @@ pub struct Plan {
     requested: String,
     run: String,
     parts: Vec<Part>,
+    load_balance: LoadBalance,
 }
 
 struct Part {
@@ -67,8 +70,10 @@ impl Plan {
         table: &'static [Definition],
         settings: &RoutingSettings,
         overrides: &Overrides,
+        memory: &Arc<Memory>,
     ) -> Result<Self, StrategyError> {
         let requested = requested.trim();
+        let settings = &overrides.applied_to(settings);
         let list = List::parse(requested, table)?;
         let blended = auto_blend(requested, &list, &settings.auto_blend)
             .and_then(|run| Some((List::parse(&run, table).ok()?, run)));
@@ -77,12 +82,13 @@ impl Plan {
         let part = |item: &list::Item| Part {
             definition: item.definition,
             share: item.weight as f64 / sum as f64,
-            strategy: (item.definition.build)(settings, overrides),
+            strategy: (item.definition.build)(settings, memory),
         };
         Ok(Self {
             requested: requested.to_owned(),
             parts: list.items.iter().map(part).collect(),
             run,
+            load_balance: settings.load_balance,
         })
     }
 
@@ -101,16 +107,51 @@ impl Plan {
         self.parts.iter().any(|part| part.definition.needs_prefix)
     }
 
+    /// Whether the candidates must come with their details.
+    pub fn needs_detail(&self) -> bool {
+        self.parts.iter().any(|part| part.definition.needs_detail)
+    }
+
+    /// Running requests with which a pod is no candidate. When all have them, the request is to wait.
+    pub fn most_requests(&self) -> Option<u32> {
+        match self.parts.as_slice() {
+            [only] if only.definition.kind == Kind::Exclusive => only.strategy.most_requests(),
+            _ => None,
+        }
+    }
+
+    pub(super) fn sent(&self, request: &Request<'_>, choice: &Choice) {
+        for part in &self.parts {
+            part.strategy.sent(request, choice);
+        }
+    }
+
+    /// Whether it goes by sessions, so that clients should be told which pod is theirs.
+    pub fn keeps_sessions(&self) -> bool {
+        self.parts
+            .iter()
+            .any(|part| part.definition.name == "session-affinity")
+    }
+
     /// Whether `prefix-cache` makes its own selection, with no load blended in.
     pub fn is_standalone_prefix_cache(&self) -> bool {
         matches!(self.parts.as_slice(), [only] if only.definition.name == "prefix-cache")
     }
 
+    /// How the gate judges.
+    pub(super) fn load_balance(&self) -> &LoadBalance {
+        &self.load_balance
+    }
+
     /// Whether the load-imbalance gate narrows the candidates first.
     pub(super) fn is_gated(&self) -> bool {
-        self.parts
-            .iter()
-            .all(|part| part.definition.kind != Kind::Exclusive)
+        match self.parts.as_slice() {
+            [only] => {
+                only.definition.kind != Kind::Exclusive
+                    && only.definition.blending != Blending::Complete
+            }
+            _ => true,
+        }
     }
 
     pub(super) fn pick(
@@ -182,7 +223,7 @@ fn auto_blend(requested: &str, list: &List, weights: &AutoBlend) -> Option<Strin
     let mut run = requested.to_owned();
     let mentions_load = list.mentions(LOAD_BALANCE);
     match list.only().map(|item| item.definition.blending) {
-        Some(Blending::Pin | Blending::Alone) => return None,
+        Some(Blending::Pin | Blending::Alone | Blending::Complete) => return None,
         Some(Blending::Prefix) if !mentions_load => {
             let own = list.items[0].definition.name;
             let AutoBlend {

@@ -35,6 +35,15 @@ pub struct PrefixBlocks {
 }
 
 impl PrefixBlocks {
+    /// Of a prompt that was not hashed.
+    pub const NONE: &Self = &Self {
+        hashes: Vec::new(),
+        total_blocks: 0,
+        bytes: 0,
+        partial: Vec::new(),
+        parent: 0,
+    };
+
     pub fn hashes(&self) -> &[BlockHash] {
         &self.hashes
     }

@@ -1,5 +1,6 @@
 //! The outcome of routing, with all that logs and metrics show of it.
 
+use super::Request;
 use super::blend::{PartScores, Plan};
 use super::pod::{Load, PodSlot};
 use super::strategy::{Candidates, Pick, Reason};
@@ -12,6 +13,8 @@ pub struct Choice {
     pub matched_blocks: usize,
     /// Blocks of the prompt; 0 for a plan that looks at no prefix.
     pub total_blocks: usize,
+    /// Tokens of the prompt that the chosen pod has to read, as far as the gateway can tell.
+    pub uncached_tokens: u64,
     /// What came of the prefix match; `None` for a plan that looks at no prefix.
     pub selection: Option<Selection>,
     /// Pods that were to choose from, after the gate.
@@ -24,6 +27,8 @@ pub struct Choice {
 pub enum RouteError {
     #[error("there is no pod to choose from")]
     NoPod,
+    #[error("every pod has all the requests that its latency goal allows")]
+    AllFull,
 }
 
 /// What came of the prefix match: the `selection` label of the reference. Counted in every mode;
@@ -69,12 +74,13 @@ impl Choice {
     pub(super) fn new(
         candidates: Candidates<'_>,
         pick: Pick,
+        request: &Request<'_>,
         total_blocks: usize,
         plan: &Plan,
         gate_fired: bool,
     ) -> Self {
         let rows = candidates.rows();
-        let chosen = rows[pick.row];
+        let chosen = &rows[pick.row];
         let selection = || match chosen.matched_blocks {
             0 if rows.iter().all(|row| row.matched_blocks == 0) => Selection::LeastRequestFallback,
             0 => Selection::PrefixMatchSkipped,
@@ -85,6 +91,7 @@ impl Choice {
             reason: pick.reason,
             matched_blocks: chosen.matched_blocks as usize,
             total_blocks,
+            uncached_tokens: request.uncached_tokens(chosen.matched_blocks),
             selection: plan.needs_prefix().then(selection),
             candidates: rows.len(),
             gate_fired,

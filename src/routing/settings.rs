@@ -9,6 +9,10 @@ pub struct RoutingSettings {
     pub auto_blend: AutoBlend,
     pub load_balance: LoadBalance,
     pub prefix_cache: PrefixCache,
+    pub preble: Preble,
+    pub vtc: Vtc,
+    pub session_affinity: SessionAffinity,
+    pub slo: Slo,
 }
 
 /// Weights with which load strategies are blended into a requested strategy.
@@ -40,8 +44,58 @@ pub struct PrefixCache {
     pub ttl: Duration,
     pub standard_deviation_factor: f64,
     pub include_tools: bool,
+    /// Answers are noted as part of what their pod holds.
+    pub answers: bool,
     /// `None`: random at each start.
     pub hash_seed: Option<u64>,
+}
+
+/// The cost model of `prefix-cache-preble`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Preble {
+    pub target_gpu: Gpu,
+    /// Output tokens that a request is taken to have.
+    pub decoding_length: u32,
+    /// How long a request counts.
+    pub window: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gpu {
+    A6000,
+    V100,
+}
+
+/// Fairness between users, by `vtc-basic`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Vtc {
+    /// Running requests that count as a full pod.
+    pub max_pod_load: f64,
+    pub fairness_weight: f64,
+    pub utilization_weight: f64,
+    pub input_token_weight: f64,
+    pub output_token_weight: f64,
+    /// How long a user's tokens count.
+    pub window: Duration,
+    /// Tokens of the lightest and of the heaviest user while none is known; the former is also the least step from pod
+    /// to pod.
+    pub min_tokens: f64,
+    pub max_tokens: f64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionAffinity {
+    /// Headers that may hold the key of a client's session, in lower case; the first that does counts.
+    pub key_headers: Vec<String>,
+}
+
+/// Latency goals, for the strategies `slo*`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slo {
+    /// Requests that a pod can run at once and keep its goal. `None`: there is no goal.
+    pub pod_requests: Option<u32>,
+    /// How long a request waits for a pod at most.
+    pub max_wait: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +111,10 @@ impl Default for RoutingSettings {
             auto_blend: AutoBlend::default(),
             load_balance: LoadBalance::default(),
             prefix_cache: PrefixCache::default(),
+            preble: Preble::default(),
+            vtc: Vtc::default(),
+            session_affinity: SessionAffinity::default(),
+            slo: Slo::default(),
         }
     }
 }
@@ -84,6 +142,48 @@ impl Default for LoadBalance {
     }
 }
 
+impl Default for Preble {
+    fn default() -> Self {
+        Self {
+            target_gpu: Gpu::V100,
+            decoding_length: 45,
+            window: Duration::from_secs(3 * 60),
+        }
+    }
+}
+
+impl Default for Vtc {
+    fn default() -> Self {
+        Self {
+            max_pod_load: 100.0,
+            fairness_weight: 1.0,
+            utilization_weight: 1.0,
+            input_token_weight: 1.0,
+            output_token_weight: 2.0,
+            window: Duration::from_secs(5 * 60),
+            min_tokens: 1000.0,
+            max_tokens: 8000.0,
+        }
+    }
+}
+
+impl Default for SessionAffinity {
+    fn default() -> Self {
+        Self {
+            key_headers: vec!["x-aibrix-session-key".to_owned()],
+        }
+    }
+}
+
+impl Default for Slo {
+    fn default() -> Self {
+        Self {
+            pod_requests: None,
+            max_wait: Duration::from_secs(30),
+        }
+    }
+}
+
 impl Default for PrefixCache {
     fn default() -> Self {
         Self {
@@ -93,6 +193,7 @@ impl Default for PrefixCache {
             ttl: Duration::from_secs(20 * 60),
             standard_deviation_factor: 2.0,
             include_tools: true,
+            answers: false,
             hash_seed: None,
         }
     }

@@ -1,27 +1,66 @@
 //! What a strategy is, the table of all of them, and the fair tie-break they share.
 //!
-//! A strategy is a pure function over a non-empty table of routable candidates. It keeps no state
-//! between picks: what must outlive one is in the candidates or the request. A new strategy is one
-//! file with a [`Definition`], its `mod` line and its line in [`ALL`]; parsing, error messages and
+//! A strategy is a pure function over a non-empty table of routable candidates. A pick changes nothing: what must
+//! outlive one is in the candidates, in the request, or for a few in [`Memory`], which only [`Strategy::sent`] writes to.
+//! A new strategy is one file with a [`Definition`], its `mod` line and its line in [`ALL`]; parsing, error messages and
 //! blending go by the table.
 
+mod consistent_hash;
+mod least_busy_time;
+mod least_gpu_cache;
+mod least_kv_cache;
+mod least_latency;
 mod least_request;
+mod least_utilization;
+mod least_work;
+mod lmetric;
 mod load_balance;
+mod power_of_two;
 mod prefix_cache;
+mod prefix_cache_preble;
 mod random;
+mod round_robin;
+mod session_affinity;
+mod slo;
+mod slo_least_load;
+mod slo_least_load_pulling;
+mod slo_pack_load;
+mod throughput;
+mod vtc_basic;
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
-use super::pod::{Load, PodSlot};
+use super::Request;
+use super::choice::Choice;
+use super::memory::Memory;
+use super::pod::{Load, PodDetail, PodSlot};
 use super::rng::Rng;
 use super::settings::RoutingSettings;
-use super::{Overrides, Request};
 
 pub const ALL: &[Definition] = &[
     random::DEFINITION,
     least_request::DEFINITION,
     load_balance::DEFINITION,
     prefix_cache::DEFINITION,
+    prefix_cache_preble::DEFINITION,
+    least_busy_time::DEFINITION,
+    least_gpu_cache::DEFINITION,
+    least_kv_cache::DEFINITION,
+    least_latency::DEFINITION,
+    least_utilization::DEFINITION,
+    throughput::DEFINITION,
+    power_of_two::DEFINITION,
+    round_robin::DEFINITION,
+    consistent_hash::DEFINITION,
+    session_affinity::DEFINITION,
+    vtc_basic::DEFINITION,
+    slo::DEFINITION,
+    slo_pack_load::DEFINITION,
+    slo_least_load::DEFINITION,
+    slo_least_load_pulling::DEFINITION,
+    least_work::DEFINITION,
+    lmetric::DEFINITION,
 ];
 
 pub trait Strategy: Send + Sync {
@@ -50,6 +89,14 @@ pub trait Strategy: Send + Sync {
             None => anyone(candidates, rng),
         }
     }
+
+    /// Running requests with which a pod gets no more from this strategy; asked of exclusive ones only.
+    fn most_requests(&self) -> Option<u32> {
+        None
+    }
+
+    /// The request is sent to the chosen pod.
+    fn sent(&self, _: &Request<'_>, _: &Choice) {}
 }
 
 /// How a strategy is found, listed and combined.
@@ -59,7 +106,9 @@ pub struct Definition {
     pub blending: Blending,
     /// Matches are looked up only for strategies that say so.
     pub needs_prefix: bool,
-    pub build: fn(&RoutingSettings, &Overrides) -> Box<dyn Strategy>,
+    /// As are the pods' details.
+    pub needs_detail: bool,
+    pub build: fn(&RoutingSettings, &Arc<Memory>) -> Box<dyn Strategy>,
 }
 
 /// Where a strategy may stand.
@@ -84,6 +133,8 @@ pub enum Blending {
     Pin,
     /// As `Load`, but nothing when it is alone.
     Alone,
+    /// As `Alone`; and alone it goes round the load-imbalance gate, since it weighs load against the prompt itself.
+    Complete,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,12 +156,20 @@ impl Polarity {
 }
 
 /// One routable pod with what this request needs to know of it.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
     pub slot: PodSlot,
     pub load: Load,
     /// Leading blocks of the prompt that the pod holds.
     pub matched_blocks: u32,
+    pub detail: Option<Arc<PodDetail>>,
+}
+
+impl Candidate {
+    /// A figure of the detail; NaN when there is none.
+    fn figure(&self, of: impl Fn(&PodDetail) -> Option<f64>) -> f64 {
+        self.detail.as_deref().and_then(of).unwrap_or(f64::NAN)
+    }
 }
 
 /// The table a strategy chooses from; never empty.
@@ -148,6 +207,8 @@ pub enum Reason {
     PrefixMatch,
     /// No pod that holds a part of the prompt was acceptable: fewest running requests.
     LeastRequestFallback,
+    /// The session, user or prompt has this pod.
+    Session,
     /// The best score, or best weighted sum of scores.
     BestScore,
     /// By chance, on purpose or because nobody could be scored.
@@ -155,10 +216,11 @@ pub enum Reason {
 }
 
 impl Reason {
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::OnlyCandidate,
         Self::PrefixMatch,
         Self::LeastRequestFallback,
+        Self::Session,
         Self::BestScore,
         Self::Random,
     ];
@@ -168,6 +230,7 @@ impl Reason {
             Self::OnlyCandidate => "only_candidate",
             Self::PrefixMatch => "prefix_match",
             Self::LeastRequestFallback => "least_request_fallback",
+            Self::Session => "session",
             Self::BestScore => "best_score",
             Self::Random => "random",
         }
@@ -218,6 +281,15 @@ pub(super) fn fairest(
         }
     }
     best
+}
+
+/// When nothing else speaks for a pod.
+fn fewest_requests(candidates: Candidates<'_>, rng: &mut Rng) -> Pick {
+    let all_equal = |_, _| Ordering::Equal;
+    match fairest(candidates, 0..candidates.rows().len(), all_equal, rng) {
+        Some(row) => Pick::new(row, Reason::LeastRequestFallback),
+        None => anyone(candidates, rng),
+    }
 }
 
 fn anyone(candidates: Candidates<'_>, rng: &mut Rng) -> Pick {

@@ -38,7 +38,7 @@ impl Bench {
         let request = Request {
             blocks: &blocks,
             seed: self.seed,
-            now_ms: 0,
+            ..Request::default()
         };
         self.router
             .route(&plan, &request, &pods(counts), &mut self.scratch)
@@ -59,6 +59,7 @@ fn pods(counts: &[u32]) -> Vec<PodView> {
             in_flight,
             ..Load::default()
         },
+        ..PodView::default()
     };
     counts.iter().enumerate().map(pod).collect()
 }
@@ -132,6 +133,22 @@ fn the_gate_takes_a_request_from_a_warm_pod_at_a_gap_of_eight() {
 }
 
 #[test]
+fn a_prompt_with_what_followed_it_is_hashed_as_the_next_prompt() {
+    let bench = Bench::new(|_| {});
+    for (prompt, answer) in [("abcdefgh", "ijkl"), ("abcdef", "ghijklmnop"), ("", "abcd")] {
+        let mut blocks = bench.blocks(prompt);
+        assert!(
+            bench
+                .router
+                .extend([&b" "[..], answer.as_bytes()], &mut blocks)
+        );
+        let next = bench.blocks(&format!("{prompt} {answer}"));
+        assert_eq!(blocks.hashes(), next.hashes());
+        assert_eq!(blocks.total_blocks(), next.total_blocks());
+    }
+}
+
+#[test]
 fn a_profile_changes_the_factor_of_the_standalone_selection() {
     let bench = Bench::new(|settings| {
         settings.prefix_cache.standard_deviation_factor = 1.0;
@@ -143,13 +160,14 @@ fn a_profile_changes_the_factor_of_the_standalone_selection() {
     for (factor, expected) in [(None, false), (Some(4.0), true)] {
         let overrides = Overrides {
             standard_deviation_factor: factor,
+            ..Overrides::default()
         };
         let plan = bench.router.plan(STANDALONE, &overrides).unwrap();
         let blocks = bench.blocks("abcdefgh");
         let request = Request {
             blocks: &blocks,
             seed: 0,
-            now_ms: 0,
+            ..Request::default()
         };
         let pods = pods(&[1, 1, 1, 10]);
         let choice = bench
@@ -157,6 +175,44 @@ fn a_profile_changes_the_factor_of_the_standalone_selection() {
             .route(&plan, &request, &pods, &mut Scratch::default())
             .unwrap();
         assert_eq!(choice.slot == PodSlot(3), expected);
+    }
+}
+
+#[test]
+fn a_profile_changes_the_gate_and_the_blend_of_its_requests_alone() {
+    let bench = Bench::new(|_| {});
+    let blocks = bench.blocks("abcdefgh");
+    bench.router.record(PodSlot(1), &blocks, 0);
+    let gate_off = Overrides {
+        load_balance: LoadBalanceOverrides {
+            imbalance_min_gap: Some(100),
+            ..LoadBalanceOverrides::default()
+        },
+        ..Overrides::default()
+    };
+    let blend_off = Overrides {
+        auto_blend: AutoBlendOverrides {
+            load_balance_weight: Some(0),
+            ..AutoBlendOverrides::default()
+        },
+        ..gate_off
+    };
+    for (overrides, run, slot) in [
+        (Overrides::default(), "prefix-cache:5,load-balance:4", 0),
+        (gate_off, "prefix-cache:5,load-balance:4", 1),
+        (blend_off, "prefix-cache", 1),
+        (Overrides::default(), "prefix-cache:5,load-balance:4", 0),
+    ] {
+        let plan = bench.router.plan("prefix-cache", &overrides).unwrap();
+        let request = Request {
+            blocks: &blocks,
+            ..Request::default()
+        };
+        let choice = bench
+            .router
+            .route(&plan, &request, &pods(&[0, 9]), &mut Scratch::default())
+            .unwrap();
+        assert_eq!((plan.run(), choice.slot), (run, PodSlot(slot)));
     }
 }
 
@@ -223,7 +279,7 @@ fn models_do_not_share_what_they_hold() {
     let request = Request {
         blocks: &other,
         seed: 0,
-        now_ms: 0,
+        ..Request::default()
     };
     let choice = bench
         .router
@@ -292,18 +348,22 @@ fn no_pods_is_an_error_and_a_bad_strategy_names_good_ones() {
     let request = Request {
         blocks: &blocks,
         seed: 0,
-        now_ms: 0,
+        ..Request::default()
     };
     let nowhere = bench
         .router
         .route(&plan, &request, &[], &mut Scratch::default());
     assert_eq!(nowhere, Err(RouteError::NoPod));
     let refused = check_strategy("fastest").unwrap_err().to_string();
+    let names: Vec<_> = strategy::ALL.iter().map(|one| one.name).collect();
     assert_eq!(
         refused,
-        "incorrect routing strategy \"fastest\": there is no strategy \"fastest\"; good ones are \
-         random, least-request, load-balance, prefix-cache, and lists with weights of \
-         least-request, load-balance, prefix-cache, like prefix-cache:5,load-balance:4"
+        format!(
+            "incorrect routing strategy \"fastest\": there is no strategy \"fastest\"; good ones are {}; and, of all but \
+             random, power-of-two, round-robin, slo, slo-pack-load, slo-least-load, slo-least-load-pulling, lists with \
+             weights, like prefix-cache:5,load-balance:4",
+            names.join(", ")
+        )
     );
 }
 
@@ -369,7 +429,7 @@ fn an_explanation_shows_the_choice_and_changes_nothing() {
     let request = Request {
         blocks: &blocks,
         seed: 1,
-        now_ms: 0,
+        ..Request::default()
     };
     let explained = bench
         .router
@@ -390,4 +450,26 @@ fn an_explanation_shows_the_choice_and_changes_nothing() {
     assert_eq!(prefix.scores, [0.0, 2.0, 0.0]);
     assert_eq!(prefix.normalised, [0.0, 1.0, 0.0]);
     assert_eq!(bench.router.index().len(), 2);
+}
+
+#[test]
+fn with_a_latency_goal_a_full_pod_is_no_candidate_not_even_the_only_one() {
+    let mut bench = Bench::new(|settings| settings.slo.pod_requests = Some(2));
+    let mut route = |strategy: &str, counts: &[u32]| {
+        let plan = bench.router.plan(strategy, &Overrides::default()).unwrap();
+        let request = Request::default();
+        let choice = bench
+            .router
+            .route(&plan, &request, &pods(counts), &mut bench.scratch);
+        choice.map(|choice| choice.slot.0)
+    };
+    for strategy in ["slo", "slo-least-load-pulling", "slo-pack-load"] {
+        assert_eq!(route(strategy, &[2, 1, 3]), Ok(1));
+        assert_eq!(route(strategy, &[2]), Err(RouteError::AllFull));
+        assert_eq!(route(strategy, &[]), Err(RouteError::NoPod));
+    }
+    assert_eq!(route("slo-pack-load", &[0, 1, 2]), Ok(1));
+    assert_eq!(route("slo", &[0, 1, 2]), Ok(0));
+    assert_eq!(route("slo-least-load", &[20, 10]), Ok(1));
+    assert_eq!(route("least-request", &[20]), Ok(0));
 }

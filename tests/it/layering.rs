@@ -8,6 +8,7 @@ const RULES: &[(&str, &[&str])] = &[
     ("routing", PURE),
     ("request", PURE),
     ("usage", PURE),
+    ("answer", PURE),
     ("sim/engine.rs", PURE),
     ("config", &["pingora", "tokio::"]),
     ("metrics", &["pingora", "tokio::"]),

@@ -2,11 +2,13 @@
 //! figures as of the last poll.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 use warmgate::fleet::output_rate::OutputRate;
-use warmgate::routing::{Load, PodSlot, PodView};
+use warmgate::fleet::prefill::Prefill;
+use warmgate::routing::{Load, PodDetail, PodSlot, PodView};
 use warmgate::sim::EngineModel;
 use warmgate::sim::engine::{Engine, Event, Job, JobId, Totals};
 
@@ -14,13 +16,25 @@ pub(super) struct Pod {
     slot: PodSlot,
     engine: Engine,
     /// Requests that have not ended, by the engine's names.
-    jobs: HashMap<JobId, usize>,
+    jobs: HashMap<JobId, Sent>,
     load: Load,
+    detail: Arc<PodDetail>,
+    prefill: Prefill,
     output_tokens: u64,
     output_rate: OutputRate,
     requests: u64,
     busy: Integral,
     events: Vec<Event>,
+}
+
+/// A request at the engine, as the gateway keeps account of it.
+struct Sent {
+    request: usize,
+    at: u64,
+    /// Uncached prompt tokens, and those that waited before.
+    tokens: u64,
+    ahead: u64,
+    answered: bool,
 }
 
 /// What became of a request.
@@ -51,6 +65,11 @@ impl Pod {
             engine: Engine::new(model),
             jobs: HashMap::new(),
             load: Load::default(),
+            detail: Arc::new(PodDetail {
+                address: format!("10.0.{}.{}:8000", slot.0 / 256, slot.0 % 256),
+                ..PodDetail::default()
+            }),
+            prefill: Prefill::default(),
             output_tokens: 0,
             output_rate: OutputRate::default(),
             requests: 0,
@@ -62,17 +81,30 @@ impl Pod {
     pub(super) fn view(&self) -> PodView {
         PodView {
             slot: self.slot,
-            load: self.load,
+            load: Load {
+                prefilling: self.prefill.requests(),
+                pending_prefill: self.prefill.tokens(),
+                prefill_rate: self.prefill.rate(),
+                ..self.load
+            },
+            detail: Some(Arc::clone(&self.detail)),
         }
     }
 
-    /// Sends it a request; `pick` numbers the gateway's choices.
-    pub(super) fn send(&mut self, now: u64, request: usize, job: Job, pick: u64) {
+    /// Sends it a request; `pick` numbers the gateway's choices, `tokens` are those the gateway takes for uncached.
+    pub(super) fn send(&mut self, now: u64, request: usize, job: Job, pick: u64, tokens: u64) {
         self.busy.advance(now, self.load.in_flight);
         self.load.in_flight += 1;
         self.load.last_pick = pick;
         self.requests += 1;
-        self.jobs.insert(self.engine.submit(now, job), request);
+        let sent = Sent {
+            request,
+            at: now,
+            tokens,
+            ahead: self.prefill.begin(tokens),
+            answered: false,
+        };
+        self.jobs.insert(self.engine.submit(now, job), sent);
     }
 
     /// When the engine's current step ends.
@@ -90,13 +122,31 @@ impl Pod {
         for event in self.events.drain(..) {
             match event {
                 Event::FirstToken { job, .. } => {
-                    progress.extend(self.jobs.get(&job).copied().map(Progress::FirstToken));
+                    let Some(sent) = self.jobs.get_mut(&job) else {
+                        continue;
+                    };
+                    // A preempted request begins again; its answer has begun once.
+                    if !std::mem::replace(&mut sent.answered, true) {
+                        self.prefill.end(sent.tokens);
+                        let took = Duration::from_micros(now - sent.at);
+                        self.prefill.learn(sent.tokens + sent.ahead, took);
+                    }
+                    progress.push(Progress::FirstToken(sent.request));
                 }
                 Event::Token { .. } => {}
                 Event::Finished { job } => {
-                    let Some(request) = self.jobs.remove(&job) else {
+                    let Some(Sent {
+                        request,
+                        answered,
+                        tokens,
+                        ..
+                    }) = self.jobs.remove(&job)
+                    else {
                         continue;
                     };
+                    if !answered {
+                        self.prefill.end(tokens);
+                    }
                     self.busy.advance(now, self.load.in_flight);
                     self.load.in_flight -= 1;
                     // The gateway reads the count at an answer's end.

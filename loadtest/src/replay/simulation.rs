@@ -12,7 +12,9 @@ use rand::{RngCore as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use tokio::time::Instant;
 use warmgate::routing::settings::RoutingSettings;
-use warmgate::routing::{Overrides, PodSlot, PodView, PrefixBlocks, Request, Router, Scratch};
+use warmgate::routing::{
+    Choice, Overrides, PodSlot, PodView, PrefixBlocks, Request, Router, Scratch, Session,
+};
 use warmgate::sim::EngineModel;
 use warmgate::sim::engine::{Job, Totals};
 
@@ -102,17 +104,25 @@ pub(super) fn simulate(setting: &Setting<'_>, strategy: &str) -> anyhow::Result<
                 let turn = &turns[request];
                 let blocks = PrefixBlocks::from(turn.blocks.clone());
                 let now_ms = now / 1000;
+                let session = turn.session.map(|session| session.to_string());
                 let asked = Request {
                     blocks: &blocks,
                     seed: seeds[request],
                     now_ms,
+                    prompt_tokens: turn.prompt_tokens as u64,
+                    session: Session {
+                        key: session.as_deref(),
+                        ..Session::default()
+                    },
+                    ..Request::default()
                 };
-                let slot = router.route(&plan, &asked, &views, &mut scratch)?.slot;
+                let choice = router.route(&plan, &asked, &views, &mut scratch)?;
                 if plan.needs_prefix() {
-                    router.record(slot, &blocks, now_ms);
+                    router.record(choice.slot, &blocks, now_ms);
                 }
+                router.sent(&plan, &asked, &choice);
                 picks += 1;
-                simulation.send(now, request, slot, picks)?;
+                simulation.send(now, request, &choice, picks)?;
             }
         }
     }
@@ -164,7 +174,8 @@ impl<'a> Simulation<'a> {
         self.agenda.pop().map(|Reverse(next)| next)
     }
 
-    fn send(&mut self, now: u64, request: usize, slot: PodSlot, pick: u64) -> anyhow::Result<()> {
+    fn send(&mut self, now: u64, request: usize, choice: &Choice, pick: u64) -> anyhow::Result<()> {
+        let slot = choice.slot;
         let turn = &self.setting.trace.turns[request];
         let at = usize::from(slot.0);
         let pod = self.pods.get_mut(at).context("a pod that is not there")?;
@@ -176,7 +187,7 @@ impl<'a> Simulation<'a> {
         self.requests[request].arrived = now;
         self.requests[request].slot = slot.0;
         let idle = pod.next_at().is_none();
-        pod.send(now, request, job, pick);
+        pod.send(now, request, job, pick, choice.uncached_tokens);
         if idle {
             self.plan(now, Kind::Step(at));
         }

@@ -118,6 +118,20 @@ fn a_capture_is_read_without_what_no_engine_computed() {
     assert_eq!(trace.turns, expected);
 }
 
+// The gateway's tests hold its capture to the keys of this file.
+#[test]
+fn a_capture_of_the_gateway_is_read() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/capture.jsonl");
+    let trace = load(&path, usize::MAX).unwrap();
+    let blocks: Vec<usize> = trace.turns.iter().map(|turn| turn.blocks.len()).collect();
+    assert_eq!(
+        (trace.format, trace.block_tokens, blocks),
+        ("capture", 128, vec![3, 1, 4])
+    );
+    assert_eq!(trace.turns[0].session, trace.turns[2].session);
+    assert_eq!(trace.turns[0].blocks, trace.turns[2].blocks[..3]);
+}
+
 #[test]
 fn a_gzipped_trace_is_the_same_trace() {
     let mut packed = GzEncoder::new(Vec::new(), Compression::fast());

@@ -9,7 +9,11 @@ fn the_documented_defaults_are_the_built_in_ones() {
     for variable in VARIABLES {
         if let Effect::Overrides { key, ours, apply } = &variable.effect {
             let mut config = Config::default();
-            apply(&mut config, ours, &anything)
+            let given = Given {
+                strategy: &anything,
+                environment: &Environment::default(),
+            };
+            apply(&mut config, ours, &given)
                 .unwrap_or_else(|wrong| panic!("{}: {wrong:?}", variable.name));
             assert_eq!(
                 config,
@@ -19,6 +23,33 @@ fn the_documented_defaults_are_the_built_in_ones() {
             );
         }
     }
+}
+
+#[test]
+fn a_window_takes_its_size_and_its_unit_from_two_variables() {
+    let window = |variables: &[(&str, &str)]| {
+        let environment: Environment = variables
+            .iter()
+            .map(|(name, value)| {
+                let name = format!("AIBRIX_ROUTER_VTC_TOKEN_TRACKER_{name}");
+                (name.into(), (*value).into())
+            })
+            .collect();
+        let mut config = Config::default();
+        let problems = Problems::default();
+        environment.override_file(&mut config, &anything, &problems);
+        problems
+            .into_result(config.routing.vtc.window.as_millis())
+            .map_err(|errors| errors.to_string().lines().count())
+    };
+    assert_eq!(window(&[("WINDOW_SIZE", "2")]), Ok(120_000));
+    assert_eq!(window(&[("TIME_UNIT", "seconds")]), Ok(5000));
+    assert_eq!(
+        window(&[("WINDOW_SIZE", "2"), ("TIME_UNIT", "milliseconds")]),
+        Ok(2)
+    );
+    assert_eq!(window(&[("WINDOW_SIZE", "0")]), Err(1));
+    assert!(window(&[("WINDOW_SIZE", "2"), ("TIME_UNIT", "hours")]).is_err());
 }
 
 #[test]

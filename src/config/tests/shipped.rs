@@ -4,6 +4,7 @@ use super::*;
 
 const FULL: &str = include_str!("../../../conf/full.yaml");
 const DOCUMENT: &str = include_str!("../../../docs/configuration.md");
+const ENVIRONMENT: &str = include_str!("../../../docs/environment.md");
 
 #[test]
 fn every_file_of_conf_loads() {
@@ -71,12 +72,18 @@ fn the_documentation_names_every_key() {
     }
 }
 
+/// Row by row, so that a row too many is found as well as one too few.
 #[test]
-fn the_documentation_has_the_table_of_variables() {
-    let table = environment::documented();
-    assert!(
-        DOCUMENT.contains(&table),
-        "docs/configuration.md must hold:\n{table}"
+fn the_table_of_variables_is_the_one_in_the_code() {
+    let rows = |text: &'static str| text.lines().filter(|line| line.starts_with('|'));
+    let table = environment::documented().leak();
+    for (shown, known) in rows(ENVIRONMENT).zip(rows(table)) {
+        assert_eq!(shown, known, "docs/environment.md must hold:\n{table}");
+    }
+    assert_eq!(
+        rows(ENVIRONMENT).count(),
+        rows(table).count(),
+        "docs/environment.md must hold:\n{table}"
     );
 }
 

@@ -72,6 +72,20 @@ fn a_variable_wins_over_the_file_and_start_up_says_so() {
 }
 
 #[test]
+fn the_strategy_of_the_environment_wins_over_the_models_but_not_over_their_profiles() {
+    let text = format!(
+        "{POD}models: {{m: {{strategy: random, profiles: {{a: {{routingStrategy: random}}}}}}}}"
+    );
+    let config = load_with(&text, &[], &[("ROUTING_ALGORITHM", "least-request")]).unwrap();
+    let model = &config.models["m"];
+    assert_eq!(model.strategy, None);
+    assert_eq!(
+        model.profiles["a"].routing_strategy.as_deref(),
+        Some("random")
+    );
+}
+
+#[test]
 fn a_blend_weight_of_zero_switches_the_blend_off() {
     let variables = [("AIBRIX_ROUTING_AUTO_BLEND_LOAD_BALANCE_WEIGHT", "0")];
     let config = load_with(POD, &[], &variables).unwrap();
@@ -134,12 +148,6 @@ fn variables_without_effect_are_named_without_their_values() {
             "REDIS_PASSWORD: set, has no effect here: nothing here uses Redis",
         ]
     );
-}
-
-#[test]
-fn a_check_that_outlasts_its_interval_is_noted() {
-    let config = load(&format!("{POD}health: {{interval: 1s}}")).unwrap();
-    assert_eq!(config.notes.len(), 1, "{:?}", config.notes);
 }
 
 #[test]

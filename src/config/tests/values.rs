@@ -6,6 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::fleet::settings::{EngineKind, KvEvents, UpstreamTls};
+use crate::routing::settings::Gpu;
+use crate::routing::{AutoBlendOverrides, LoadBalanceOverrides, PrebleOverrides, VtcOverrides};
 
 #[test]
 fn sections_reach_their_settings() {
@@ -112,11 +114,119 @@ models:
     assert_eq!(model.strategy.as_deref(), Some("random"));
     assert_eq!(model.default_profile.as_deref(), Some("default"));
     assert_eq!(
-        model.profiles["default"].standard_deviation_factor,
+        model.profiles["default"]
+            .overrides
+            .standard_deviation_factor,
         Some(2.0)
     );
     assert_eq!(model.profiles["other"], Profile::default());
     assert_eq!(config.models["m-b"], Model::default());
+}
+
+#[test]
+fn a_model_s_json_of_the_reference_can_be_pasted() {
+    let json = r#"{
+        "lockedRoutingStrategy": "least-request",
+        "defaultProfile": "base",
+        "profiles": {
+            "base": {"requestsPerSecond": 200, "requestsPerSecondPerReplica": 0.5, "requestsInflight": 32},
+            "none": {"requestsPerSecond": 0, "requestsPerSecondPerReplica": 0, "requestsInflight": 0},
+            "long": {
+                "routingStrategy": "prefix-cache",
+                "maxTokensLt": 10,
+                "routingConfig": {
+                    "promptTokensGte": 8192,
+                    "loadBalance": {"imbalanceFactor": 3, "imbalanceMinGap": 4, "queuedWeight": 0.5, "kvPressureAlpha": 0, "kvCriticalFree": 0.2},
+                    "prefixCache": {"standardDeviationFactor": 4},
+                    "autoBlend": {"loadBalanceWeight": 0, "leastRequestWeight": 2, "prefixCacheWeight": 3, "prefixCacheLoadBalanceWeight": 4},
+                    "preble": {"targetGPU": "A6000", "decodingLength": 90},
+                    "vtc": {"maxPodLoad": 10, "fairnessWeight": 0, "utilizationWeight": 2, "inputTokenWeight": 3, "outputTokenWeight": 4,
+                            "tokenTrackerWindowSize": 30, "tokenTrackerTimeUnit": "seconds", "tokenTrackerMinTokens": 5, "tokenTrackerMaxTokens": 6}
+                }
+            }
+        }
+    }"#;
+    let config = load(&format!(
+        "{{pods: [\"http://e1:8000\"], models: {{m: {json}}}}}"
+    ))
+    .unwrap();
+    let model = &config.models["m"];
+    assert_eq!(model.locked_strategy.as_deref(), Some("least-request"));
+    assert_eq!(model.default_profile.as_deref(), Some("base"));
+    let base = &model.profiles["base"];
+    assert_eq!(base.requests_per_second, Some(200.0));
+    assert_eq!(base.requests_per_second_per_replica, Some(0.5));
+    assert_eq!(base.requests_inflight, Some(32));
+    assert_eq!(model.profiles["none"], Profile::default());
+    let expected = Overrides {
+        standard_deviation_factor: Some(4.0),
+        load_balance: LoadBalanceOverrides {
+            imbalance_factor: Some(3.0),
+            imbalance_min_gap: Some(4),
+            queued_weight: Some(0.5),
+            kv_pressure_alpha: Some(0.0),
+            kv_critical_free: Some(0.2),
+        },
+        auto_blend: AutoBlendOverrides {
+            load_balance_weight: Some(0),
+            least_request_weight: Some(2),
+            prefix_cache_weight: Some(3),
+            prefix_cache_load_balance_weight: Some(4),
+        },
+        preble: PrebleOverrides {
+            target_gpu: Some(Gpu::A6000),
+            decoding_length: Some(90),
+        },
+        vtc: VtcOverrides {
+            max_pod_load: Some(10.0),
+            fairness_weight: Some(0.0),
+            utilization_weight: Some(2.0),
+            input_token_weight: Some(3.0),
+            output_token_weight: Some(4.0),
+            window: Some(Duration::from_secs(30)),
+            min_tokens: Some(5.0),
+            max_tokens: Some(6.0),
+        },
+    };
+    let long = &model.profiles["long"];
+    assert_eq!(long.overrides, expected);
+    assert_eq!(long.fits.prompt_tokens.least, Some(8192));
+    assert_eq!(long.fits.max_tokens.below, Some(10));
+}
+
+#[test]
+fn a_profile_named_default_is_the_default() {
+    let config = load(
+        "{pods: [http://e1:8000], models: {m: {profiles: {default: , a: }}, n: {profiles: {a: }}}}",
+    )
+    .unwrap();
+    assert_eq!(
+        config.models["m"].default_profile.as_deref(),
+        Some("default")
+    );
+    assert_eq!(config.models["n"].default_profile, None);
+}
+
+#[test]
+fn half_a_window_is_completed_as_in_the_reference() {
+    let window = |vtc: &str| {
+        let text = format!(
+            "{{pods: [http://e1:8000], models: {{m: {{profiles: {{a: {{routingConfig: {{vtc: {{{vtc}}}}}}}}}}}}}}}"
+        );
+        load(&text).unwrap().models["m"].profiles["a"]
+            .overrides
+            .vtc
+            .window
+    };
+    assert_eq!(window(""), None);
+    assert_eq!(
+        window("tokenTrackerWindowSize: 2"),
+        Some(Duration::from_secs(120))
+    );
+    assert_eq!(
+        window("tokenTrackerTimeUnit: milliseconds"),
+        Some(Duration::from_millis(5))
+    );
 }
 
 #[test]

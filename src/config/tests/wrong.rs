@@ -40,6 +40,11 @@ fn what_is_not_built_is_refused() {
 }
 
 #[test]
+fn the_capture_must_be_writable() {
+    check(include_str!("wrong/the_capture_must_be_writable.txt"));
+}
+
+#[test]
 fn models_and_strategies_are_checked() {
     check(include_str!("wrong/models_and_strategies_are_checked.txt"));
 }

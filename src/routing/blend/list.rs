@@ -39,15 +39,16 @@ pub(super) enum Problem {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Good {
     names: Vec<&'static str>,
-    scorers: Vec<&'static str>,
+    /// Those that can only stand alone.
+    alone: Vec<&'static str>,
 }
 
 impl fmt::Display for Good {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (names, scorers) = (self.names.join(", "), self.scorers.join(", "));
+        let (names, alone) = (self.names.join(", "), self.alone.join(", "));
         write!(
             out,
-            "{names}, and lists with weights of {scorers}, like prefix-cache:5,load-balance:4"
+            "{names}; and, of all but {alone}, lists with weights, like prefix-cache:5,load-balance:4"
         )
     }
 }
@@ -73,7 +74,7 @@ impl List {
             problem,
             good: Good {
                 names: table.iter().map(|definition| definition.name).collect(),
-                scorers: scorers(table),
+                alone: alone(table),
             },
         })
     }
@@ -151,11 +152,11 @@ fn weight_of(text: &str) -> Result<u64, Problem> {
     }
 }
 
-fn scorers(table: &'static [Definition]) -> Vec<&'static str> {
-    let scorers = table
+fn alone(table: &'static [Definition]) -> Vec<&'static str> {
+    let alone = table
         .iter()
-        .filter(|definition| definition.kind == Kind::Scorer);
-    scorers.map(|definition| definition.name).collect()
+        .filter(|definition| definition.kind != Kind::Scorer);
+    alone.map(|definition| definition.name).collect()
 }
 
 fn shown(text: &str) -> String {

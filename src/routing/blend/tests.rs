@@ -28,6 +28,7 @@ const fn named(name: &'static str, kind: Kind, blending: Blending) -> Definition
         kind,
         blending,
         needs_prefix: false,
+        needs_detail: false,
         build: |_, _| Box::new(Fixed(Polarity::Least, Vec::new())),
     }
 }
@@ -43,6 +44,11 @@ impl Strategy for Fixed {
     fn score(&self, _: &Request<'_>, _: Candidates<'_>, scores: &mut [f64]) {
         scores.copy_from_slice(&self.1);
     }
+}
+
+fn planned(text: &str, table: &'static [Definition], settings: &RoutingSettings) -> Plan {
+    let memory = Arc::new(Memory::new(0));
+    Plan::new(text, table, settings, &Overrides::default(), &memory).unwrap()
 }
 
 fn items(text: &str) -> Vec<(&'static str, u64)> {
@@ -117,7 +123,7 @@ fn run(requested: &str, weights: AutoBlend) -> String {
         auto_blend: weights,
         ..RoutingSettings::default()
     };
-    let plan = Plan::new(requested, TABLE, &settings, &Overrides::default()).unwrap();
+    let plan = planned(requested, TABLE, &settings);
     assert_eq!(
         plan.requested(),
         requested,
@@ -179,6 +185,41 @@ fn load_is_blended_into_what_was_asked_for() {
 }
 
 #[test]
+fn the_blend_knows_every_strategy_there_is() {
+    let rows = [
+        ("prefix-cache-preble", ",load-balance:1,least-request:1"),
+        ("least-busy-time", ",load-balance:1,least-request:1"),
+        ("least-kv-cache", ",load-balance:1,least-request:1"),
+        ("least-gpu-cache", ",load-balance:1,least-request:1"),
+        ("least-utilization", ",load-balance:1,least-request:1"),
+        ("least-latency", ",load-balance:1,least-request:1"),
+        ("throughput", ",load-balance:1,least-request:1"),
+        ("vtc-basic", ",load-balance:1,least-request:1"),
+        ("session-affinity:3,vtc-basic", ",load-balance:1"),
+        ("consistent-hash,least-latency", ",load-balance:1"),
+        ("least-work,throughput:0", ""),
+        (
+            "least-work:2,least-latency",
+            ",load-balance:1,least-request:1",
+        ),
+        ("lmetric", ""),
+        ("session-affinity", ""),
+        ("consistent-hash", ""),
+        ("round-robin", ""),
+        ("power-of-two", ""),
+        ("slo", ""),
+        ("prefix-cache,slo-pack-load:3", ""),
+    ];
+    for (requested, added) in rows {
+        let plan = planned(requested, ALL, &RoutingSettings::default());
+        assert_eq!(plan.run(), format!("{requested}{added}"));
+    }
+    let gated = |text| planned(text, ALL, &RoutingSettings::default()).is_gated();
+    assert!(gated("least-request") && gated("least-work,least-request") && gated("round-robin"));
+    assert!(!gated("least-work") && !gated("lmetric") && !gated("slo-least-load"));
+}
+
+#[test]
 fn blend_weights_are_settings_and_zero_switches_it_off() {
     // The reference's loader turns a 0 from the environment into 1; its documents say off.
     let off = AutoBlend {
@@ -209,27 +250,13 @@ fn blend_weights_are_settings_and_zero_switches_it_off() {
 
 #[test]
 fn a_plan_says_what_it_needs() {
-    let plan = |text: &str| {
-        Plan::new(
-            text,
-            ALL,
-            &RoutingSettings::default(),
-            &Overrides::default(),
-        )
-        .unwrap()
-    };
+    let plan = |text: &str| planned(text, ALL, &RoutingSettings::default());
     assert!(plan("prefix-cache").needs_prefix());
     assert!(!plan("prefix-cache").is_standalone_prefix_cache());
     assert!(plan("prefix-cache,load-balance:0").is_standalone_prefix_cache());
     assert!(!plan("least-request").needs_prefix());
     assert!(plan("random").is_gated());
-    let exclusive = Plan::new(
-        "pd",
-        TABLE,
-        &RoutingSettings::default(),
-        &Overrides::default(),
-    )
-    .unwrap();
+    let exclusive = planned("pd", TABLE, &RoutingSettings::default());
     assert!(!exclusive.is_gated());
 }
 
@@ -247,6 +274,7 @@ fn check_totals(parts: &[(u64, Polarity, &[f64])], totals: &[f64], winners: &[us
         strategy: Box::new(Fixed(Polarity::Most, vec![f64::NAN; totals.len()])),
     };
     let plan = Plan {
+        load_balance: LoadBalance::default(),
         requested: String::new(),
         run: String::new(),
         // A plan of one part would leave the pick to it.
@@ -260,7 +288,7 @@ fn check_totals(parts: &[(u64, Polarity, &[f64])], totals: &[f64], winners: &[us
             &Request {
                 blocks: &blocks,
                 seed,
-                now_ms: 0,
+                ..Request::default()
             },
             Candidates::new(&table).unwrap(),
             &mut workspace,
@@ -327,7 +355,7 @@ fn totals_are_weighted_sums_of_normalised_scores() {
 
 fn check_default_blend(table: &[Candidate], totals: &[f64], winners: &[usize]) {
     let settings = RoutingSettings::default();
-    let plan = Plan::new("prefix-cache", ALL, &settings, &Overrides::default()).unwrap();
+    let plan = planned("prefix-cache", ALL, &settings);
     let blocks = PrefixBlocks::default();
     let mut workspace = Workspace::default();
     let mut won = vec![false; table.len()];
@@ -335,7 +363,7 @@ fn check_default_blend(table: &[Candidate], totals: &[f64], winners: &[usize]) {
         let request = Request {
             blocks: &blocks,
             seed,
-            now_ms: 0,
+            ..Request::default()
         };
         let candidates = Candidates::new(table).unwrap();
         let pick = plan.pick(&request, candidates, &mut workspace, &mut Rng::new(seed));

@@ -79,18 +79,18 @@ fn the_least_recently_recorded_goes_first_and_looking_up_saves_nothing() {
     let index = PrefixIndex::new(2, HOUR, 1);
     let [a, b, c] = [chain(b"a"), chain(b"b"), chain(b"c")];
     index.record(PodSlot(0), &a, 0);
-    index.record(PodSlot(0), &b, 1);
-    assert_eq!(depths(&index, &a, 1, &[0]), [1]);
-    index.record(PodSlot(0), &c, 2);
-    assert_eq!(depths(&index, &a, 2, &[0]), [0]);
-    index.record(PodSlot(0), &b, 3);
-    index.record(PodSlot(0), &a, 4);
+    index.record(PodSlot(0), &b, 1000);
+    assert_eq!(depths(&index, &a, 1000, &[0]), [1]);
+    index.record(PodSlot(0), &c, 2000);
+    assert_eq!(depths(&index, &a, 2000, &[0]), [0]);
+    index.record(PodSlot(0), &b, 3000);
+    index.record(PodSlot(0), &a, 4000);
     assert_eq!(
-        depths(&index, &b, 4, &[0]),
+        depths(&index, &b, 4000, &[0]),
         [1],
         "refreshed by its second record"
     );
-    assert_eq!(depths(&index, &c, 4, &[0]), [0]);
+    assert_eq!(depths(&index, &c, 4000, &[0]), [0]);
     assert_eq!((index.len(), index.evictions()), (2, 2));
 }
 

@@ -10,6 +10,7 @@ pub(super) const DEFINITION: Definition = Definition {
     kind: Kind::Scorer,
     blending: Blending::Load,
     needs_prefix: false,
+    needs_detail: false,
     build: |_, _| Box::new(LeastRequest),
 };
 

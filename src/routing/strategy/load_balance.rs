@@ -20,6 +20,7 @@ pub(super) const DEFINITION: Definition = Definition {
     kind: Kind::Scorer,
     blending: Blending::Alone,
     needs_prefix: false,
+    needs_detail: false,
     build: |settings, _| Box::new(LoadBalance(settings.load_balance)),
 };
 
@@ -98,10 +99,9 @@ mod tests {
         for (row, &(in_flight, capacity, kv_usage)) in rows.iter_mut().zip(loads) {
             row.load = Load {
                 in_flight,
-                last_pick: 0,
-                queued: None,
                 kv_usage: Some(kv_usage),
                 output_rate: (capacity > 0.0).then_some(capacity),
+                ..Load::default()
             };
         }
         rows

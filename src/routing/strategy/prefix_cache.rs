@@ -18,10 +18,10 @@ pub(super) const DEFINITION: Definition = Definition {
     kind: Kind::Scorer,
     blending: Blending::Prefix,
     needs_prefix: true,
-    build: |settings, overrides| {
-        let default = settings.prefix_cache.standard_deviation_factor;
+    needs_detail: false,
+    build: |settings, _| {
         Box::new(PrefixCache {
-            factor: overrides.standard_deviation_factor.unwrap_or(default),
+            factor: settings.prefix_cache.standard_deviation_factor,
         })
     },
 };
@@ -59,11 +59,7 @@ impl Strategy for PrefixCache {
         if let Some(row) = fairest(candidates, matched, deeper, rng) {
             return Pick::new(row, Reason::PrefixMatch);
         }
-        let all_equal = |_, _| Ordering::Equal;
-        match fairest(candidates, 0..rows.len(), all_equal, rng) {
-            Some(row) => Pick::new(row, Reason::LeastRequestFallback),
-            None => anyone(candidates, rng),
-        }
+        fewest_requests(candidates, rng)
     }
 }
 

@@ -122,11 +122,12 @@ fn figures_of_engines_are_as_old_as_the_last_poll() {
         output_tokens: 1,
         ..Job::default()
     };
-    pod.send(0, 0, job(5000), 1);
+    pod.send(0, 0, job(5000), 1, 5000);
     pod.step(0, |_| 1, &mut progress);
-    pod.send(0, 1, job(9000), 2);
+    pod.send(0, 1, job(9000), 2, 9000);
     let load = pod.view().load;
     assert_eq!((load.in_flight, load.last_pick), (2, 2));
+    assert_eq!((load.prefilling, load.pending_prefill), (2, 14_000));
     assert_eq!((load.queued, load.kv_usage), (Some(0.0), Some(0.0)));
     pod.poll(1, origin);
     let load = pod.view().load;
