@@ -146,9 +146,13 @@ impl Described {
                     false => Err(format!("from {from} is above to {to}")),
                 }
             }
-            (None, None, Some(mean), None, None) => Exp::new(1.0 / read(&mean.0)?)
-                .map(Shape::Exponential)
-                .map_err(|_| format!("mean {} is not above 0", mean.0)),
+            (None, None, Some(mean), None, None) => {
+                let middle = read(&mean.0)?;
+                match Exp::new(1.0 / middle) {
+                    Ok(shape) if middle > 0.0 => Ok(Shape::Exponential(shape)),
+                    _ => Err(format!("mean {} is not above 0", mean.0)),
+                }
+            }
             (None, None, None, Some(median), Some(sigma)) => {
                 let middle = read(&median.0)?;
                 let shape = LogNormal::new(middle.ln(), sigma);

@@ -18,7 +18,7 @@ pub(crate) enum Arrivals {
     Poisson {
         gap: Exp<f64>,
         at: f64,
-        random: ChaCha8Rng,
+        random: Box<ChaCha8Rng>,
     },
     Trace(std::vec::IntoIter<Duration>),
 }
@@ -36,7 +36,7 @@ impl Arrivals {
             Open::Poisson { rate } => Ok(Self::Poisson {
                 gap: Exp::new(*rate).with_context(|| format!("rate {rate}"))?,
                 at: 0.0,
-                random,
+                random: Box::new(random),
             }),
             Open::Trace { file, speed } => {
                 let times = read(file).with_context(|| format!("trace {}", file.display()))?;
@@ -57,7 +57,7 @@ impl Iterator for Arrivals {
     fn next(&mut self) -> Option<Duration> {
         match self {
             Self::Poisson { gap, at, random } => {
-                *at += gap.sample(random);
+                *at += gap.sample(&mut **random);
                 Duration::try_from_secs_f64(*at).ok()
             }
             Self::Trace(times) => times.next(),
