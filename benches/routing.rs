@@ -127,10 +127,19 @@ fn record(criterion: &mut Criterion) {
             .iter()
             .for_each(|chain| index.record(PodSlot(0), chain, 0));
         let mut turn = 0;
+        group.bench_function(BenchmarkId::new("again", blocks), |bencher| {
+            bencher.iter(|| {
+                turn = (turn + 1) % known.len();
+                index.record(PodSlot(0), &known[turn], 0);
+            });
+        });
+        // Each a second after the one before, so that none is passed over as just refreshed.
+        let mut now_ms = 0;
         group.bench_function(BenchmarkId::new("refresh", blocks), |bencher| {
             bencher.iter(|| {
                 turn = (turn + 1) % known.len();
-                index.record(PodSlot(1), &known[turn], 0);
+                now_ms += 1000;
+                index.record(PodSlot(1), &known[turn], now_ms);
             });
         });
         group.bench_function(BenchmarkId::new("insert-evict", blocks), |bencher| {

@@ -8,11 +8,13 @@ mod tasks;
 
 use std::collections::HashSet;
 use std::net::TcpListener;
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow};
 use pingora_core::apps::http_app::HttpServer;
 use pingora_core::listeners::tls::TlsSettings;
+use pingora_core::listeners::{L4BufferSettings, ListenerConfig};
 use pingora_core::server::configuration::{Opt, ServerConf};
 use pingora_core::server::{RunArgs, Server};
 use pingora_core::services::background::background_service;
@@ -20,6 +22,7 @@ use pingora_core::services::listening::Service;
 use pingora_proxy::http_proxy;
 
 use crate::admin::Admin;
+use crate::capture::Capture;
 use crate::config::{Config, Listener, ListenerTls};
 use crate::fleet::Fleet;
 use crate::metrics::Metrics;
@@ -102,14 +105,26 @@ fn build_state(config: &Config) -> Result<Arc<State>> {
         .then(|| AccessLog::start(config.log.format))
         .transpose()
         .context("cannot start the access log")?;
+    let capture = config.capture.as_deref().map(start_capture).transpose()?;
     let fleet = Fleet::new(config);
     Ok(Arc::new(State::new(
         live,
         Arc::new(fleet),
         Arc::new(metrics),
         access,
+        capture,
         random_seed(),
     )))
+}
+
+fn start_capture(path: &Path) -> Result<Capture> {
+    let capture = Capture::start(path)
+        .with_context(|| format!("capture: cannot write {}", path.display()))?;
+    log::info!(
+        "the traffic's hashes, sizes and times are written to {}",
+        path.display()
+    );
+    Ok(capture)
 }
 
 /// For the block hashes, unless the configuration gives a seed: a client that cannot guess it cannot make prompts collide.
@@ -184,7 +199,9 @@ fn front(
 fn add_listener(service: &mut Service<Front>, listener: &Listener) -> Result<()> {
     let address = listener.address.to_string();
     let Some(tls) = &listener.tls else {
-        service.add_tcp(&address);
+        // Heads and bodies have buffers of their own, which are read into at once.
+        let unbuffered = L4BufferSettings::default().read(0);
+        service.add_listener(ListenerConfig::tcp(address).l4_buffer(unbuffered));
         return Ok(());
     };
     let settings = tls_settings(tls).with_context(|| format!("server.listen: TLS of {address}"))?;
@@ -193,7 +210,7 @@ fn add_listener(service: &mut Service<Front>, listener: &Listener) -> Result<()>
 }
 
 fn tls_settings(tls: &ListenerTls) -> Result<TlsSettings> {
-    let path = |path: &std::path::Path| {
+    let path = |path: &Path| {
         path.to_str()
             .map(str::to_owned)
             .context("a path that is not UTF-8")
@@ -206,9 +223,7 @@ fn tls_settings(tls: &ListenerTls) -> Result<TlsSettings> {
     Ok(settings)
 }
 
-fn client_verifier(
-    file: &std::path::Path,
-) -> Result<Arc<dyn rustls::server::danger::ClientCertVerifier>> {
+fn client_verifier(file: &Path) -> Result<Arc<dyn rustls::server::danger::ClientCertVerifier>> {
     use rustls_pki_types::CertificateDer;
     use rustls_pki_types::pem::PemObject;
     let mut roots = rustls::RootCertStore::empty();

@@ -53,6 +53,8 @@ pub struct Config {
     /// How often the engines' metrics are read.
     pub metrics_poll: Duration,
     pub tokenizer: TokenizerService,
+    /// File to write the traffic down in, see [`crate::capture`].
+    pub capture: Option<PathBuf>,
     /// Lines for the log at start: what overrides the file, and what is likely a mistake.
     pub notes: Vec<String>,
 }
@@ -142,6 +144,11 @@ impl Config {
             map.with("tokenizer", |node| {
                 sections::tokenizer(node, &mut self.tokenizer)
             });
+            map.text(
+                &mut self.capture,
+                "capture",
+                rule::or_none(files::appendable),
+            );
             map.with("state_sync", unbuilt::state_sync);
             pods.is_some_and(|pods| !pods.is_empty())
         })

@@ -11,7 +11,7 @@ pub(crate) mod client;
 pub mod engine_stats;
 pub mod health;
 mod models;
-mod output_rate;
+pub mod output_rate;
 mod peer;
 mod pod;
 pub mod resolve;

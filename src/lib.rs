@@ -9,10 +9,12 @@
 //! | [`usage`] | finds the token counts in an answer; pure |
 //! | [`metrics`] | every metric family and the text that Prometheus reads |
 //! | [`telemetry`] | the log and the access log |
+//! | [`capture`] | writes the traffic down for a replay: hashes, sizes and times, never text |
 //! | [`sim`] | the simulated engine that the demo, the tests and the load test share |
 
 pub mod admin;
 pub mod app;
+pub mod capture;
 pub mod config;
 pub mod demo;
 pub mod fleet;

@@ -41,6 +41,7 @@ pub use state::{Live, State};
 
 use crate::usage::UsageScanner;
 use error::ErrorAnswer;
+use headers::RequestId;
 use intake::Intake;
 
 pub struct Gateway {
@@ -72,7 +73,7 @@ impl ProxyHttp for Gateway {
     ) -> Result<()> {
         connection::header_read(&session.downstream_session);
         context.open = Some(self.state.open_request());
-        context.request_id = headers::request_id(&session.req_header().headers);
+        context.request_id = RequestId::of(&session.req_header().headers);
         context.client = session
             .client_addr()
             .and_then(|address| address.as_inet())
@@ -178,6 +179,7 @@ impl ProxyHttp for Gateway {
         let answer = &mut context.answer;
         answer.status = response.status.as_u16();
         answer.from_engine = true;
+        answer.stream = headers::is_event_stream(&response.headers);
         let plain = !response.headers.contains_key(CONTENT_ENCODING);
         if plain && response.status.is_success() && context.kind.reads_model() {
             answer.usage = Some(UsageScanner::default());

@@ -10,6 +10,8 @@ mod access;
 mod escape;
 mod logger;
 mod timestamp;
+mod writer;
 
 pub use self::access::{AccessLine, AccessLog};
 pub use self::logger::start;
+pub(crate) use self::writer::Writer;

@@ -1,9 +1,10 @@
 //! Finds the token counts in an engine's answer, however the answer is cut, without keeping it.
 //!
 //! The caller feeds every chunk of an answer (a stream of server-sent events or one JSON document,
-//! not compressed) and asks once, at the end. Until then only bytes are copied: the first
-//! [`HEAD`] (the Anthropic stream tells the prompt's tokens in its first event) and the last
-//! [`TAIL`] (everything else is told last). Nothing is decoded and nothing grows.
+//! not compressed) and asks once, at the end. An answer in one chunk is held as it is. Of a longer
+//! one bytes are copied: the first [`HEAD`] (the Anthropic stream tells the prompt's tokens in its
+//! first event) and the last [`TAIL`] (everything else is told last). Nothing is decoded before
+//! the end and nothing grows.
 //!
 //! Invariants: work per chunk is at most a copy of `HEAD + TAIL` bytes, whatever the chunk's size;
 //! only a key named `usage` at the top of a document or one level below it (`response.usage`,
@@ -13,9 +14,12 @@
 //! `Content-Encoding`, which the caller does not feed.
 
 mod segment;
+mod told;
 
 #[cfg(test)]
 mod tests;
+
+use bytes::Bytes;
 
 use self::segment::{Found, Segment};
 
@@ -34,7 +38,9 @@ pub struct Usage {
 /// Watches one answer.
 #[derive(Debug, Default)]
 pub struct UsageScanner {
-    /// `HEAD` bytes of head, then the ring of `TAIL` bytes; empty until the first chunk.
+    /// The first chunk, until there is another.
+    first: Option<Bytes>,
+    /// `HEAD` bytes of head, then the ring of `TAIL` bytes; empty until the second chunk.
     kept: Box<[u8]>,
     total: u64,
     /// Where the ring's next byte goes.
@@ -42,10 +48,21 @@ pub struct UsageScanner {
 }
 
 impl UsageScanner {
-    pub fn feed(&mut self, chunk: &[u8]) {
+    pub fn feed(&mut self, chunk: &Bytes) {
         if chunk.is_empty() {
             return;
         }
+        if self.kept.is_empty() && self.first.is_none() && chunk.len() <= TAIL {
+            self.first = Some(chunk.clone());
+            return;
+        }
+        if let Some(first) = self.first.take() {
+            self.keep(&first);
+        }
+        self.keep(chunk);
+    }
+
+    fn keep(&mut self, chunk: &[u8]) {
         if self.kept.is_empty() {
             self.kept = vec![0; HEAD + TAIL].into_boxed_slice();
         }
@@ -65,6 +82,16 @@ impl UsageScanner {
 
     /// `None`: the answer told no tokens, or not where they can be found.
     pub fn finish(mut self) -> Option<Usage> {
+        let mut found = Found::default();
+        if let Some(answer) = &self.first {
+            Segment {
+                bytes: answer,
+                starts_clean: true,
+                ends_clean: true,
+            }
+            .scan(is_document(answer), &mut found);
+            return found.usage();
+        }
         if self.kept.is_empty() {
             return None;
         }
@@ -79,8 +106,7 @@ impl UsageScanner {
             &ring[..len]
         };
 
-        let mut found = Found::default();
-        let document = head.trim_ascii_start().starts_with(b"{");
+        let document = is_document(head);
         if wrapped {
             Segment {
                 bytes: head,
@@ -97,6 +123,11 @@ impl UsageScanner {
         .scan(document, &mut found);
         found.usage()
     }
+}
+
+/// One JSON document, not a stream of events.
+fn is_document(start: &[u8]) -> bool {
+    start.trim_ascii_start().starts_with(b"{")
 }
 
 /// How much of the head is filled; `None`: all of it.

@@ -1,7 +1,9 @@
 //! Measures gateways: traffic over HTTP, offline replay of traces, comparison with other balancers.
 
 mod compare;
+mod replay;
 mod run;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -19,6 +21,8 @@ struct Arguments {
 enum Command {
     /// Send the traffic of a scenario and report what the clients saw.
     Run(run::Options),
+    /// Replay a trace offline, under several strategies.
+    Replay(Box<replay::Arguments>),
     /// Compare Warmgate with other balancers on this machine.
     Compare(compare::Options),
     #[command(hide = true)]
@@ -34,6 +38,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Run(options) => return run::run(&options),
+        Command::Replay(arguments) => replay::run(&arguments),
         Command::Compare(options) => compare::run(&options),
         Command::Engine(options) => compare::engine(&options),
         Command::BarePingora(options) => compare::bare(&options),

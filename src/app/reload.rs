@@ -131,6 +131,7 @@ fn unchangeable(old: &Config, new: &Config) -> Vec<&'static str> {
         ("server", old.server != new.server),
         ("admin", old.admin != new.admin),
         ("log", old.log != new.log),
+        ("capture", old.capture != new.capture),
         ("metrics_poll", old.metrics_poll != new.metrics_poll),
     ]
     .into_iter()

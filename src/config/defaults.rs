@@ -28,6 +28,7 @@ impl Default for Config {
             routing: RoutingSettings::default(),
             metrics_poll: Duration::from_secs(1),
             tokenizer: TokenizerService::default(),
+            capture: None,
             notes: Vec::new(),
         }
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 #[derive(Debug, Default)]
-pub(super) struct OutputRate {
+pub struct OutputRate {
     /// Oldest first.
     snapshots: VecDeque<(Instant, u64)>,
     estimate: Option<f64>,
@@ -26,7 +26,7 @@ const TIME_CONSTANT: Duration = Duration::from_secs(10);
 
 impl OutputRate {
     /// Takes the counter as it is now; gives the estimate.
-    pub(super) fn tick(&mut self, tokens: u64, now: Instant) -> Option<f64> {
+    pub fn tick(&mut self, tokens: u64, now: Instant) -> Option<f64> {
         let rate = self.rate(tokens, now);
         self.note(tokens, now);
         if let Some(rate) = rate {

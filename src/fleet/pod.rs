@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
+use http::HeaderValue;
 use parking_lot::Mutex;
 use pingora_core::upstreams::peer::HttpPeer;
+use pingora_http::header_value_from_slice;
 
 use super::engine_stats::{EngineStats, Failures};
 use super::health::Health;
@@ -21,6 +23,7 @@ pub struct Pod {
     slot: PodSlot,
     name: String,
     host_header: String,
+    header_values: HeaderValues,
     spec: ArcSwap<PodSpec>,
     /// Connection data by resolved address; the error says why there is none.
     target: ArcSwap<Result<Target, PeerError>>,
@@ -40,8 +43,14 @@ pub struct Pod {
 
 struct Target {
     address: SocketAddr,
-    shown: String,
+    shown: HeaderValue,
     peer: Box<HttpPeer>,
+}
+
+/// What does not change of a pod, ready to stand in a header.
+struct HeaderValues {
+    name: HeaderValue,
+    host: HeaderValue,
 }
 
 impl Pod {
@@ -49,6 +58,10 @@ impl Pod {
         let pod = Self {
             slot,
             name: spec.name.clone(),
+            header_values: HeaderValues {
+                name: header_value_from_slice(spec.name.as_bytes()),
+                host: header_value_from_slice(spec.url.host_header().as_bytes()),
+            },
             host_header: spec.url.host_header(),
             spec: ArcSwap::from_pointee(spec),
             target: ArcSwap::from_pointee(Err(PeerError::Unresolved)),
@@ -85,7 +98,7 @@ impl Pod {
         let spec = self.spec();
         let target = peer::build(&spec.url, address, connect_timeout).map(|peer| Target {
             address,
-            shown: address.to_string(),
+            shown: header_value_from_slice(address.to_string().as_bytes()),
             peer,
         });
         if let Err(error) = &target {
@@ -144,9 +157,25 @@ impl Pod {
     /// The address in use, `IP:PORT`; the configured host while it is not resolved.
     pub fn address(&self) -> String {
         match &**self.target.load() {
-            Ok(target) => target.shown.clone(),
+            Ok(target) => target.address.to_string(),
             Err(_) => self.host_header.clone(),
         }
+    }
+
+    /// [`Self::address`] for a header.
+    pub fn address_value(&self) -> HeaderValue {
+        match &**self.target.load() {
+            Ok(target) => target.shown.clone(),
+            Err(_) => self.host_value(),
+        }
+    }
+
+    pub fn name_value(&self) -> HeaderValue {
+        self.header_values.name.clone()
+    }
+
+    pub fn host_value(&self) -> HeaderValue {
+        self.header_values.host.clone()
     }
 
     pub fn host_header(&self) -> &str {

@@ -13,6 +13,7 @@ pub struct ScrapeState<'a> {
     pub index_bytes: usize,
     pub index_evictions: u64,
     pub log_lines_dropped: u64,
+    pub capture_lines_dropped: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +35,7 @@ pub(super) struct StateFamilies {
     index_bytes: Gauge,
     index_evictions: IntCounter,
     log_lines_dropped: IntCounter,
+    capture_lines_dropped: IntCounter,
 }
 
 impl StateFamilies {
@@ -74,6 +76,11 @@ impl StateFamilies {
                 "warmgate_log_lines_dropped_total",
                 "Access-log lines that nobody took in time, or that could not be written.",
             )?,
+            capture_lines_dropped: counter(
+                registry,
+                "warmgate_capture_lines_dropped_total",
+                "Lines of the capture that the disk did not take in time, or that could not be written.",
+            )?,
         })
     }
 
@@ -102,5 +109,6 @@ impl StateFamilies {
         };
         mirror(&self.index_evictions, state.index_evictions);
         mirror(&self.log_lines_dropped, state.log_lines_dropped);
+        mirror(&self.capture_lines_dropped, state.capture_lines_dropped);
     }
 }

@@ -60,6 +60,7 @@ fn render(metrics: &Metrics, pods: &[PodState<'_>]) -> String {
         index_bytes: 3456,
         index_evictions: 5,
         log_lines_dropped: 1,
+        capture_lines_dropped: 2,
     };
     metrics.render(&state).unwrap()
 }
@@ -106,6 +107,7 @@ fn everything_that_happened_is_shown() {
         "warmgate_index_bytes 3456",
         "warmgate_index_evictions_total 5",
         "warmgate_log_lines_dropped_total 1",
+        "warmgate_capture_lines_dropped_total 2",
         "warmgate_routing_duration_seconds_count 1",
         r#"warmgate_config_reloads_total{result="ok"} 1"#,
         concat!(

@@ -1,8 +1,10 @@
 //! Reads a whole request body, bounded in size and in time.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use futures::FutureExt;
 use http::header::{CONTENT_LENGTH, EXPECT};
 use pingora_core::protocols::http::ServerSession;
 use pingora_core::{Error, Result};
@@ -40,14 +42,16 @@ pub(super) async fn read(session: &mut ServerSession, limits: &Limits) -> Result
         written.map_err(|error| ReadError::Connection(error.into_down()))?;
     }
     let announced = announced_length(session).and_then(|length| usize::try_from(length).ok());
-    let started = Instant::now();
+    // A body that is there already needs no clock.
+    let mut waiting_since = None;
     let mut gathered = Gathered::new(announced.unwrap_or(0));
-    while let Some(chunk) = next_chunk(session, limits.body_idle).await? {
+    while let Some(chunk) = next_chunk(session, limits.body_idle, &mut waiting_since).await? {
         gathered.push(chunk);
         if gathered.received > limits.body {
             return Err(ReadError::Answer(ErrorAnswer::body_too_large(limits.body)));
         }
-        if is_too_slow(gathered.received, started.elapsed(), limits) {
+        let waited = waiting_since.map(|since| since.elapsed());
+        if waited.is_some_and(|waited| is_too_slow(gathered.received, waited, limits)) {
             return Err(ReadError::Answer(ErrorAnswer::body_too_slow()));
         }
     }
@@ -117,13 +121,18 @@ pub(super) async fn linger(session: &mut ServerSession) {
 async fn next_chunk(
     session: &mut ServerSession,
     idle: Option<Duration>,
+    waiting_since: &mut Option<Instant>,
 ) -> Result<Option<Bytes>, ReadError> {
-    let read = session.read_request_body();
-    let chunk = match idle {
-        None => read.await,
-        Some(idle) => timeout(idle, read)
-            .await
-            .map_err(|_| ReadError::Answer(ErrorAnswer::body_too_slow()))?,
+    let mut read = pin!(session.read_request_body());
+    let chunk = match (read.as_mut().now_or_never(), idle) {
+        (Some(chunk), _) => chunk,
+        (None, None) => read.await,
+        (None, Some(idle)) => {
+            waiting_since.get_or_insert_with(Instant::now);
+            timeout(idle, read)
+                .await
+                .map_err(|_| ReadError::Answer(ErrorAnswer::body_too_slow()))?
+        }
     };
     chunk.map_err(|error| ReadError::Connection(error.into_down()))
 }

@@ -196,7 +196,9 @@ struct Connection {
     header_limit: Option<Duration>,
     /// Set while the head of a request is expected.
     reading_header: AtomicBool,
-    header_deadline: Option<Pin<Box<Sleep>>>,
+    header_deadline: Option<Instant>,
+    /// Made only when the gateway has to wait for the rest of a head.
+    header_timer: Option<Pin<Box<Sleep>>>,
     /// Bytes were written that may not have been flushed.
     unflushed: bool,
     early: Arc<EarlyBytes>,
@@ -205,22 +207,42 @@ struct Connection {
 impl Connection {
     fn new(stream: Stream, header_limit: Option<Duration>) -> Self {
         // The clock of a connection's first head starts when it is accepted, of a later one at its first byte.
-        let first = header_limit.map(|limit| Box::pin(sleep_until(Instant::now() + limit)));
         Self {
             stream,
             header_limit,
             reading_header: AtomicBool::new(true),
-            header_deadline: first,
+            header_deadline: header_limit.map(|limit| Instant::now() + limit),
+            header_timer: None,
             unflushed: false,
             early: Arc::default(),
         }
     }
 
-    fn poll_header_deadline(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        match &mut self.header_deadline {
-            Some(deadline) => deadline.as_mut().poll(context),
-            None => Poll::Pending,
+    fn poll_header_timer(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let Some(deadline) = self.header_deadline else {
+            return Poll::Pending;
+        };
+        let timer = self
+            .header_timer
+            .get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+        timer.as_mut().poll(context)
+    }
+
+    /// Bytes of a head have been read.
+    fn header_bytes_read(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let Some(deadline) = self.header_deadline else {
+            if !bytes.is_empty() {
+                self.header_deadline = self.header_limit.map(|limit| Instant::now() + limit);
+            }
+            return Ok(());
+        };
+        if bytes.starts_with(b"PRI") {
+            // HTTP/2: its streams have no head of their own on the connection.
+            self.reading_header.store(false, Ordering::Relaxed);
+        } else if Instant::now() >= deadline {
+            return Err(header_timed_out());
         }
+        Ok(())
     }
 }
 
@@ -242,28 +264,15 @@ impl AsyncRead for Connection {
         let read = Pin::new(&mut this.stream).poll_read(context, buffer);
         if !this.reading_header.load(Ordering::Relaxed) {
             this.header_deadline = None;
+            this.header_timer = None;
             if buffer.filled().len() > before && this.early.answering.load(Ordering::Relaxed) {
                 this.early.seen.store(true, Ordering::Relaxed);
             }
             return read;
         }
         match read {
-            Poll::Ready(Ok(())) => {
-                let filled = &buffer.filled()[before..];
-                if filled.starts_with(b"PRI") && this.header_deadline.is_some() {
-                    // HTTP/2: its streams have no head of their own on the connection.
-                    this.reading_header.store(false, Ordering::Relaxed);
-                } else if this.header_deadline.is_none() && !filled.is_empty() {
-                    this.header_deadline = this
-                        .header_limit
-                        .map(|limit| Box::pin(sleep_until(Instant::now() + limit)));
-                }
-                if this.poll_header_deadline(context).is_ready() {
-                    return Poll::Ready(Err(header_timed_out()));
-                }
-                Poll::Ready(Ok(()))
-            }
-            Poll::Pending if this.poll_header_deadline(context).is_ready() => {
+            Poll::Ready(Ok(())) => Poll::Ready(this.header_bytes_read(&buffer.filled()[before..])),
+            Poll::Pending if this.poll_header_timer(context).is_ready() => {
                 Poll::Ready(Err(header_timed_out()))
             }
             other => other,
@@ -377,8 +386,8 @@ impl Peek for Connection {
     /// Waits for as many bytes as the buffer holds, so it too is bounded by the time for a head.
     async fn try_peek(&mut self, buffer: &mut [u8]) -> io::Result<bool> {
         let peek = self.stream.try_peek(buffer);
-        match &self.header_deadline {
-            Some(deadline) => tokio::time::timeout_at(deadline.deadline(), peek)
+        match self.header_deadline {
+            Some(deadline) => tokio::time::timeout_at(deadline, peek)
                 .await
                 .unwrap_or_else(|_| Err(header_timed_out())),
             None => peek.await,

@@ -3,11 +3,14 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use bytes::Bytes;
+use http::HeaderValue;
 use pingora_core::{Error, ErrorType};
 use tokio::time::Instant;
 
 use super::deadline::Deadline;
 use super::error::ErrorAnswer;
+use super::headers::RequestId;
 use super::replay::Replay;
 use super::state::{Live, OpenRequest};
 use crate::fleet::{InFlight, Pod};
@@ -18,7 +21,7 @@ use crate::usage::UsageScanner;
 
 pub struct RequestContext {
     pub(super) started: Instant,
-    pub(super) request_id: String,
+    pub(super) request_id: RequestId,
     pub(super) client: Option<IpAddr>,
     pub(super) kind: PathKind,
     /// The settings this request began with; a reload does not change them under it.
@@ -48,6 +51,8 @@ pub(super) struct Routing {
     /// `None`: a path that names no model, passed by load.
     pub(super) model: Option<String>,
     pub(super) plan: Arc<Plan>,
+    /// What was asked for, for a header.
+    pub(super) strategy: HeaderValue,
     pub(super) blocks: PrefixBlocks,
     /// Whether the blocks are noted in the index when the request is sent.
     pub(super) records: bool,
@@ -68,6 +73,8 @@ pub(super) struct Attempt {
 pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) from_engine: bool,
+    /// It comes as events.
+    pub(super) stream: bool,
     pub(super) first_byte: Option<Instant>,
     pub(super) bytes: u64,
     pub(super) complete: bool,
@@ -79,7 +86,7 @@ impl RequestContext {
         let started = Instant::now();
         Self {
             started,
-            request_id: String::new(),
+            request_id: RequestId::NONE,
             client: None,
             kind: PathKind::Other,
             deadline: Arc::new(Deadline::new(&live.timeouts, started)),
@@ -111,7 +118,7 @@ impl RequestContext {
 }
 
 impl Answer {
-    pub(super) fn received(&mut self, chunk: &[u8]) {
+    pub(super) fn received(&mut self, chunk: &Bytes) {
         if chunk.is_empty() {
             return;
         }

@@ -1,33 +1,66 @@
 //! Header rules between client and engine.
 
+use std::fmt;
+use std::io::Write;
 use std::net::IpAddr;
 
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING};
-use http::{HeaderMap, StatusCode, Version};
+use http::header::{
+    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, HeaderName, TRANSFER_ENCODING,
+};
+use http::{HeaderMap, HeaderValue, StatusCode, Version};
 use pingora_core::Result;
-use pingora_http::{RequestHeader, ResponseHeader};
+use pingora_http::{RequestHeader, ResponseHeader, header_value_from_slice};
 
 use super::context::RequestContext;
 
-const REQUEST_ID: &str = "x-request-id";
-const FORWARDED_FOR: &str = "x-forwarded-for";
+// Constants of names are for look-ups; Pingora takes a name to insert best as text.
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// The client's request id if it can stand in a log and a header, else a new one.
-pub(super) fn request_id(headers: &HeaderMap) -> String {
-    const LONGEST: usize = 128;
-    let given = headers
-        .get(REQUEST_ID)
-        .and_then(|value| value.to_str().ok());
-    match given {
-        Some(id)
-            if !id.is_empty()
-                && id.len() <= LONGEST
-                && id.bytes().all(|b| b.is_ascii_graphic()) =>
-        {
-            id.to_owned()
+/// A request's id: it stands in both heads, in the log and in errors.
+#[derive(Clone)]
+pub(super) struct RequestId(HeaderValue);
+
+impl RequestId {
+    pub(super) const NONE: Self = Self(HeaderValue::from_static(""));
+
+    /// The client's own if it can stand in a log and a header, else a new one.
+    pub(super) fn of(headers: &HeaderMap) -> Self {
+        const LONGEST: usize = 128;
+        let harmless = |id: &&HeaderValue| {
+            !id.is_empty() && id.len() <= LONGEST && id.as_bytes().iter().all(u8::is_ascii_graphic)
+        };
+        match headers.get(&REQUEST_ID).filter(harmless) {
+            Some(id) => Self(id.clone()),
+            None => Self::new(),
         }
-        _ => uuid::Uuid::new_v4().to_string(),
     }
+
+    fn new() -> Self {
+        let mut text = uuid::Uuid::encode_buffer();
+        let id = uuid::Uuid::new_v4().hyphenated().encode_lower(&mut text);
+        Self(header_value_from_slice(id.as_bytes()))
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        // Only ASCII gets in.
+        self.0.to_str().unwrap_or_default()
+    }
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Whether an answer comes as server-sent events.
+pub(super) fn is_event_stream(headers: &HeaderMap) -> bool {
+    const EVENTS: &[u8] = b"text/event-stream";
+    headers.get(CONTENT_TYPE).is_some_and(|value| {
+        let start = value.as_bytes().get(..EVENTS.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(EVENTS))
+    })
 }
 
 /// What the engine gets beside the client's own headers.
@@ -44,32 +77,36 @@ pub(super) fn to_engine(
     if context.decoded {
         upstream.remove_header(&CONTENT_ENCODING);
     }
-    upstream.insert_header(REQUEST_ID, &context.request_id)?;
-    if let Some(client) = context.client {
-        upstream.insert_header(FORWARDED_FOR, forwarded_for(&upstream.headers, client))?;
+    if upstream.headers.get(&REQUEST_ID) != Some(&context.request_id.0) {
+        upstream.insert_header("x-request-id", context.request_id.0.clone())?;
     }
-    upstream.insert_header("x-forwarded-proto", if tls { "https" } else { "http" })?;
+    if let Some(client) = context.client {
+        let chain = forwarded_for(&upstream.headers, client);
+        upstream.insert_header("x-forwarded-for", chain)?;
+    }
+    let scheme = HeaderValue::from_static(if tls { "https" } else { "http" });
+    upstream.insert_header("x-forwarded-proto", scheme)?;
     if let Some(attempt) = &context.attempt {
-        upstream.insert_header(HOST, attempt.pod.host_header())?;
-        upstream.insert_header("target-pod", attempt.pod.address())?;
+        upstream.insert_header(HOST, attempt.pod.host_value())?;
+        upstream.insert_header("target-pod", attempt.pod.address_value())?;
     }
     if let Some(routing) = &context.routing {
-        upstream.insert_header("routing-strategy", routing.plan.requested())?;
+        upstream.insert_header("routing-strategy", routing.strategy.clone())?;
     }
     super::auth::replace(&context.live.auth, upstream)
 }
 
 /// What the client gets beside the engine's own headers.
 pub(super) fn to_client(response: &mut ResponseHeader, context: &RequestContext) -> Result<()> {
-    response.insert_header("request-id", &context.request_id)?;
-    response.insert_header(REQUEST_ID, &context.request_id)?;
-    response.insert_header("x-went-into-req-headers", "true")?;
+    response.insert_header("request-id", context.request_id.0.clone())?;
+    response.insert_header("x-request-id", context.request_id.0.clone())?;
+    response.insert_header("x-went-into-req-headers", HeaderValue::from_static("true"))?;
     if let Some(routing) = &context.routing {
-        response.insert_header("routing-strategy", routing.plan.requested())?;
+        response.insert_header("routing-strategy", routing.strategy.clone())?;
     }
     if let Some(attempt) = &context.attempt {
-        response.insert_header("target-pod", attempt.pod.name())?;
-        response.insert_header("target-pod-ip", attempt.pod.address())?;
+        response.insert_header("target-pod", attempt.pod.name_value())?;
+        response.insert_header("target-pod-ip", attempt.pod.address_value())?;
     }
     Ok(())
 }
@@ -87,12 +124,13 @@ pub(super) fn fit_framing(response: &mut ResponseHeader, client: Version) {
 
 /// The chain the client came through, with the address that we saw added. Nothing of it is believed.
 fn forwarded_for(headers: &HeaderMap, client: IpAddr) -> Vec<u8> {
-    let mut chain = Vec::new();
-    for value in headers.get_all(FORWARDED_FOR) {
+    let mut chain = Vec::with_capacity(64);
+    for value in headers.get_all(&FORWARDED_FOR) {
         chain.extend_from_slice(value.as_bytes());
         chain.extend_from_slice(b", ");
     }
-    chain.extend_from_slice(client.to_string().as_bytes());
+    // Writing to memory cannot fail.
+    let _ = write!(chain, "{client}");
     chain
 }
 
@@ -110,19 +148,19 @@ mod tests {
         ] {
             let mut headers = HeaderMap::new();
             if let Some(given) = given {
-                headers.insert(REQUEST_ID, given.parse().unwrap());
+                headers.insert(&REQUEST_ID, given.parse().unwrap());
             }
-            let id = request_id(&headers);
+            let id = RequestId::of(&headers);
             assert_eq!(Some(id.as_str()) == given, kept, "{given:?} gave {id}");
-            assert!(!id.is_empty());
+            assert!(!id.as_str().is_empty());
         }
     }
 
     #[test]
     fn the_address_seen_is_appended_to_every_earlier_one() {
         let mut headers = HeaderMap::new();
-        headers.append(FORWARDED_FOR, "203.0.113.9".parse().unwrap());
-        headers.append(FORWARDED_FOR, "198.51.100.7".parse().unwrap());
+        headers.append(&FORWARDED_FOR, "203.0.113.9".parse().unwrap());
+        headers.append(&FORWARDED_FOR, "198.51.100.7".parse().unwrap());
         let chain = forwarded_for(&headers, "127.0.0.1".parse().unwrap());
         assert_eq!(chain, b"203.0.113.9, 198.51.100.7, 127.0.0.1");
     }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
-use http::{HeaderMap, Method};
+use http::{HeaderMap, HeaderName, Method};
 use pingora_core::Result;
 use pingora_http::RequestHeader;
 use pingora_proxy::Session;
@@ -10,11 +10,11 @@ use pingora_proxy::Session;
 use super::body::{self, ReadError};
 use super::context::{RequestContext, Routing};
 use super::error::ErrorAnswer;
-use super::state::State;
+use super::state::{State, Strategy};
 use super::{auth, local};
 use crate::fleet::{ModelPods, Snapshot};
 use crate::request::{self, InferenceRequest, ParseOptions, PathKind, coding};
-use crate::routing::{Plan, PrefixBlocks, Scope};
+use crate::routing::{PrefixBlocks, Scope};
 
 pub(super) enum Intake {
     /// The client has its answer.
@@ -69,31 +69,32 @@ async fn admit(
     session: &mut Session,
     context: &mut RequestContext,
 ) -> Result<Intake, Refusal> {
-    let method = session.req_header().method.clone();
-    let path = session.req_header().uri.path().to_owned();
-    context.kind = PathKind::classify(&path);
-    if local::is_health(&method, &path) {
+    let header = session.req_header();
+    let (method, path) = (&header.method, header.uri.path());
+    context.kind = PathKind::classify(path);
+    if local::is_health(method, path) {
         local::health(state, session, context).await?;
         return Ok(Intake::Answered);
     }
-    let headers = &session.req_header().headers;
-    if !auth::is_preflight(&method, headers) && !auth::is_allowed(&context.live.auth, headers) {
+    let headers = &header.headers;
+    if !auth::is_preflight(method, headers) && !auth::is_allowed(&context.live.auth, headers) {
         return Err(ErrorAnswer::unauthorized().into());
     }
-    if local::is_model_list(&method, &path) {
+    if local::is_model_list(method, path) {
         local::models(state, session, context).await?;
         return Ok(Intake::Answered);
     }
     body::check_announced(&session.downstream_session, &context.live.limits)?;
     let mut body = body::read(&mut session.downstream_session, &context.live.limits).await?;
-    if method == Method::POST && context.kind.reads_model() {
-        if let Some(decoded) = decode(&session.req_header().headers, &body, context)? {
+    let header = session.req_header();
+    if header.method == Method::POST && context.kind.reads_model() {
+        if let Some(decoded) = decode(&header.headers, &body, context)? {
             body = decoded;
             context.decoded = true;
         }
-        route_by_body(state, &session.req_header().headers, &body, context)?;
+        route_by_body(state, &header.headers, &body, context)?;
     } else {
-        route_by_path(state, session.req_header(), &path, &body, context)?;
+        route_by_path(state, header, &body, context)?;
     }
     Ok(Intake::Forward(body))
 }
@@ -135,15 +136,17 @@ fn route_by_body(
     let request = request::parse(context.kind, content_type, body, &options)?;
     let snapshot = state.fleet.snapshot();
     let model = find_model(&snapshot, &request.model)?;
-    let plan = plan(headers, Some(&request.model), context)?;
-    let blocks = match plan.needs_prefix() && context.kind.has_prompt() {
+    let Strategy { plan, name } = strategy(headers, Some(&request.model), context)?;
+    let wanted = plan.needs_prefix() || state.capture.is_some();
+    let blocks = match wanted && context.kind.has_prompt() {
         true => hash(&request, context),
         false => PrefixBlocks::default(),
     };
     context.routing = Some(Routing {
         model: Some(model.name().to_owned()),
-        records: context.kind.fills_cache(),
+        records: plan.needs_prefix() && context.kind.fills_cache(),
         plan,
+        strategy: name,
         blocks,
         seed: state.next_seed(),
     });
@@ -179,21 +182,21 @@ fn hash(request: &InferenceRequest<'_>, context: &RequestContext) -> PrefixBlock
 fn route_by_path(
     state: &State,
     header: &RequestHeader,
-    path: &str,
     body: &Bytes,
     context: &mut RequestContext,
 ) -> Result<(), ErrorAnswer> {
     let snapshot = state.fleet.snapshot();
-    let named = request::model_in_path(path).or_else(|| request::peek_model(body));
+    let named = request::model_in_path(header.uri.path()).or_else(|| request::peek_model(body));
     let model = match &named {
         Some(name) => Some(find_model(&snapshot, name)?.name().to_owned()),
         None if snapshot.is_uniform() || header.method == Method::OPTIONS => None,
         None => return Err(ErrorAnswer::unknown_path()),
     };
-    let plan = plan(&header.headers, model.as_deref(), context)?;
+    let Strategy { plan, name } = strategy(&header.headers, model.as_deref(), context)?;
     context.routing = Some(Routing {
         model,
         plan,
+        strategy: name,
         blocks: PrefixBlocks::default(),
         records: false,
         seed: state.next_seed(),
@@ -202,20 +205,22 @@ fn route_by_path(
 }
 
 /// The strategy: the request's header, the model's profile, the model's own, the default.
-fn plan(
+fn strategy(
     headers: &HeaderMap,
     model: Option<&str>,
     context: &RequestContext,
-) -> Result<std::sync::Arc<Plan>, ErrorAnswer> {
-    let header = |name: &str| {
-        headers
-            .get(name)
-            .map(|value| String::from_utf8_lossy(value.as_bytes()).trim().to_owned())
-            .filter(|value| !value.is_empty())
+) -> Result<Strategy, ErrorAnswer> {
+    let header = |name: &HeaderName| {
+        let value = String::from_utf8_lossy(headers.get(name)?.as_bytes());
+        let value = value.trim();
+        (!value.is_empty()).then(|| value.to_owned())
     };
     let live = &context.live;
-    let requested = header("routing-strategy");
-    let profile = header("config-profile");
-    live.plan(model, requested.as_deref(), profile.as_deref())
+    let requested = header(&ROUTING_STRATEGY);
+    let profile = header(&CONFIG_PROFILE);
+    live.strategy(model, requested.as_deref(), profile.as_deref())
         .map_err(|error| ErrorAnswer::bad_strategy(error.to_string()))
 }
+
+const ROUTING_STRATEGY: HeaderName = HeaderName::from_static("routing-strategy");
+const CONFIG_PROFILE: HeaderName = HeaderName::from_static("config-profile");

@@ -9,6 +9,7 @@ use pingora_proxy::Session;
 use super::context::RequestContext;
 use super::error::ErrorAnswer;
 use super::state::State;
+use crate::capture::Captured;
 use crate::fleet::client::is_connect;
 use crate::metrics::{EndedBy, RequestEnd};
 use crate::telemetry::AccessLine;
@@ -104,13 +105,32 @@ pub(super) fn account(
         response_bytes: answer.bytes,
         usage,
     });
+    if let (Some(capture), Some(routing)) = (&state.capture, routing) {
+        let session_id = session.req_header().headers.get("x-session-id");
+        capture.write(&Captured {
+            time: SystemTime::now() - total,
+            path: context.kind.label(),
+            model,
+            pod: attempt.as_ref().map(|attempt| attempt.pod.name()),
+            session: session_id.map(|id| id.as_bytes()),
+            status: answer.status,
+            body_bytes: context.body_length as u64,
+            blocks: &routing.blocks,
+            block_size: context.live.router.settings().prefix_cache.block_size,
+            usage,
+            output_bytes: answer.bytes,
+            stream: answer.stream,
+            first_byte,
+            total,
+        });
+    }
     let Some(access) = &state.access else {
         return;
     };
     let header = session.req_header();
     access.write(&AccessLine {
         time: SystemTime::now(),
-        request_id: &context.request_id,
+        request_id: context.request_id.as_str(),
         client: context.client,
         method: header.method.as_str(),
         path: header.uri.path(),
@@ -124,7 +144,9 @@ pub(super) fn account(
         matched_blocks: attempt
             .as_ref()
             .map_or(0, |attempt| attempt.choice.matched_blocks),
-        total_blocks: routing.map_or(0, |routing| routing.blocks.total_blocks()),
+        total_blocks: routing
+            .filter(|routing| routing.plan.needs_prefix())
+            .map_or(0, |routing| routing.blocks.total_blocks()),
         request_bytes: context.body_length as u64,
         response_bytes: answer.bytes,
         usage,

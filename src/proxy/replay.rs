@@ -97,7 +97,7 @@ struct ReplaySession {
 }
 
 /// Resolves when a client that sent more than its request has left; until it has sent more, its reads tell that.
-async fn left_after_early_bytes(early: Option<Arc<EarlyBytes>>, socket: Option<Arc<SocketDigest>>) {
+async fn left_after_early_bytes(early: Option<&EarlyBytes>, socket: Option<&SocketDigest>) {
     let (Some(early), Some(socket)) = (early, socket) else {
         return std::future::pending().await;
     };
@@ -178,11 +178,20 @@ impl CustomSession for ReplaySession {
     }
 
     async fn read_body_or_idle(&mut self, _no_body_expected: bool) -> Result<Option<Bytes>> {
-        let deadline = Arc::clone(&self.deadline);
-        let left = left_after_early_bytes(self.early.clone(), self.socket.clone());
+        let Self {
+            inner: Some(inner),
+            deadline,
+            early,
+            socket,
+            ..
+        } = self
+        else {
+            return Error::e_explain(ErrorType::InternalError, "a session after its end");
+        };
+        let left = left_after_early_bytes(early.as_deref(), socket.as_deref());
         tokio::select! {
             biased;
-            read = self.inner_mut().read_body_or_idle(true) => read,
+            read = inner.read_body_or_idle(true) => read,
             () = left => Error::e_explain(ErrorType::ConnectionClosed, "left before its answer was complete"),
             expired = deadline.expired(), if deadline.is_set() => {
                 Error::e_explain(ErrorType::HTTPStatus(504), expired)

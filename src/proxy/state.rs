@@ -6,7 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use http::HeaderValue;
+use pingora_http::header_value_from_slice;
 
+use crate::capture::Capture;
 use crate::config::{Auth, Config, Limits, Model, Retry, Timeouts};
 use crate::fleet::Fleet;
 use crate::metrics::{Metrics, PodState, ScrapeState};
@@ -17,6 +20,7 @@ pub struct State {
     pub fleet: Arc<Fleet>,
     pub metrics: Arc<Metrics>,
     pub access: Option<AccessLog>,
+    pub capture: Option<Capture>,
     live: ArcSwap<Live>,
     header_timeout: Arc<ArcSwapOption<Duration>>,
     open: AtomicUsize,
@@ -34,8 +38,26 @@ pub struct Live {
     pub auth: Auth,
     pub router: Arc<Router>,
     default_strategy: String,
+    /// Of the default strategy: most requests ask for no other.
+    default_plan: Option<Strategy>,
     /// By each name that requests may use.
     models: BTreeMap<String, Arc<Model>>,
+}
+
+/// A plan, and its name for a header.
+#[derive(Clone)]
+pub(super) struct Strategy {
+    pub(super) plan: Arc<Plan>,
+    pub(super) name: HeaderValue,
+}
+
+impl From<Arc<Plan>> for Strategy {
+    fn from(plan: Arc<Plan>) -> Self {
+        Self {
+            name: header_value_from_slice(plan.requested().as_bytes()),
+            plan,
+        }
+    }
 }
 
 impl State {
@@ -45,6 +67,7 @@ impl State {
         fleet: Arc<Fleet>,
         metrics: Arc<Metrics>,
         access: Option<AccessLog>,
+        capture: Option<Capture>,
         seed: u64,
     ) -> Self {
         let header_timeout = Arc::new(ArcSwapOption::from_pointee(live.limits.header_timeout));
@@ -52,6 +75,7 @@ impl State {
             fleet,
             metrics,
             access,
+            capture,
             live: ArcSwap::from_pointee(live),
             header_timeout,
             open: AtomicUsize::new(0),
@@ -79,13 +103,21 @@ impl State {
             index_bytes: index.bytes(),
             index_evictions: index.evictions(),
             log_lines_dropped: self.access.as_ref().map_or(0, AccessLog::dropped),
+            capture_lines_dropped: self.capture.as_ref().map_or(0, Capture::dropped),
         })
     }
 
-    /// Waits a moment for the log's last lines to be written.
+    /// Waits a moment for the last lines of access log and capture to be written.
     pub fn flush_logs(&self) {
         if self.access.as_ref().is_some_and(|access| !access.flush()) {
             log::warn!("the access log's reader is too slow: its last lines are lost");
+        }
+        if self
+            .capture
+            .as_ref()
+            .is_some_and(|capture| !capture.flush())
+        {
+            log::warn!("the capture's disk is too slow: its last lines are lost");
         }
     }
 
@@ -155,25 +187,34 @@ impl Drop for OpenRequest {
 
 impl Live {
     pub fn new(config: &Config, router: Arc<Router>) -> Self {
+        let strategy = &config.routing.strategy;
         Self {
+            // A strategy that does not hold is refused with its own words when it is asked for.
+            default_plan: router
+                .plan(strategy, &Overrides::default())
+                .ok()
+                .map(Strategy::from),
             limits: config.limits.clone(),
             timeouts: config.timeouts.clone(),
             retry: config.retry.clone(),
             auth: config.auth.clone(),
             router,
-            default_strategy: config.routing.strategy.clone(),
+            default_strategy: strategy.clone(),
             models: by_name(&config.models),
         }
     }
 
     /// The plan for a request: its header, else its profile's strategy, else its model's, else the default.
-    pub(super) fn plan(
+    pub(super) fn strategy(
         &self,
         model: Option<&str>,
         requested: Option<&str>,
         profile: Option<&str>,
-    ) -> Result<Arc<Plan>, StrategyError> {
+    ) -> Result<Strategy, StrategyError> {
         let configured = model.and_then(|name| self.models.get(name));
+        if let (None, None, Some(plan)) = (configured, requested, &self.default_plan) {
+            return Ok(plan.clone());
+        }
         let profile = configured.and_then(|model| {
             let named = profile.and_then(|name| model.profiles.get(name));
             let default = || model.profiles.get(model.default_profile.as_deref()?);
@@ -187,7 +228,7 @@ impl Live {
             standard_deviation_factor: profile
                 .and_then(|profile| profile.standard_deviation_factor),
         };
-        self.router.plan(strategy, &overrides)
+        self.router.plan(strategy, &overrides).map(Strategy::from)
     }
 }
 

@@ -44,6 +44,11 @@ impl PrefixBlocks {
         self.total_blocks
     }
 
+    /// Length of the prompt that was hashed, as tokenized; 0 for blocks that were hashed elsewhere.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     pub fn clear(&mut self) {
         self.hashes.clear();
         self.partial.clear();

@@ -1,8 +1,8 @@
 //! Which pods hold which prompt blocks.
 //!
 //! Bounded by a number of blocks and a time to live, both counted from the last [`record`] of a
-//! block; looking up refreshes nothing. What goes first is exact: the block whose last record is
-//! longest ago, and of one record the deepest. So a chain's tail always goes before its head, and
+//! block; looking up refreshes nothing. What goes first is exact to [`LONGEST_MOMENT_MS`]: the block
+//! whose last record is longest ago, and of one record the deepest. So a chain's tail always goes before its head, and
 //! a pod that holds a block holds all blocks before it.
 //!
 //! Readers take no lock (see `table`); writers share one short lock, taken for 128 blocks at
@@ -43,6 +43,9 @@ use super::pod::PodSlot;
 
 /// Blocks that are recorded under one hold of the writer lock.
 const CHUNK: usize = 128;
+/// The moment within which nothing is refreshed again, as a part of the time to live and at most.
+const MOMENTS_OF_TTL: u64 = 1000;
+const LONGEST_MOMENT_MS: u64 = 100;
 /// Expired blocks that a record takes out beyond as many as it wrote.
 const SWEEP: usize = 32;
 
@@ -50,6 +53,8 @@ pub struct PrefixIndex {
     table: Table,
     max_blocks: usize,
     ttl_ms: u64,
+    /// A pod's blocks are not refreshed again within this time. 0: always.
+    moment_ms: u64,
     recency: Mutex<Recency>,
     /// Written under the lock only, so without a read-modify-write; read without.
     blocks: AtomicUsize,
@@ -69,9 +74,11 @@ impl PrefixIndex {
         // Cells are numbered in 32 bits, with room to spare.
         let max_blocks = max_blocks.clamp(1, 1 << 30);
         let table = Table::new(max_blocks, pod_capacity.div_ceil(64).max(1));
+        let ttl_ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
         Self {
             max_blocks,
-            ttl_ms: u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX),
+            ttl_ms,
+            moment_ms: (ttl_ms / MOMENTS_OF_TTL).min(LONGEST_MOMENT_MS),
             recency: Mutex::new(Recency::new(&table)),
             table,
             blocks: AtomicUsize::new(0),
@@ -101,15 +108,17 @@ impl PrefixIndex {
         if word >= self.table.words() {
             return;
         }
+        let clock = self.clock(now_ms);
         let blocks = &blocks[..blocks.len().min(self.max_blocks)];
+        let (known, parent) = self.just_refreshed(blocks, word, bit, clock);
         let mut writer = Writer {
             index: self,
             word,
             bit,
-            clock: self.clock(now_ms),
-            parent: (NO_CELL, 0),
+            clock,
+            parent,
         };
-        for chunk in blocks.chunks(CHUNK) {
+        for chunk in blocks[known..].chunks(CHUNK) {
             let cold = self.table.find(key(chunk[chunk.len() - 1])).is_none();
             if cold {
                 // Before the lock is taken, not one at a time behind it.
@@ -125,6 +134,32 @@ impl PrefixIndex {
             writer.record(&mut recency, chunk);
             self.sweep(&mut recency, writer.clock, chunk.len() + SWEEP);
         }
+    }
+
+    /// How many leading blocks the pod was noted for a moment ago, and the cell and key of the last
+    /// of them. Takes no lock, so that what many requests share is not written for each of them.
+    fn just_refreshed(
+        &self,
+        blocks: &[BlockHash],
+        word: usize,
+        bit: u64,
+        clock: Clock,
+    ) -> (usize, (Cell, u64)) {
+        let moment = self.moment_ms;
+        if moment == 0 {
+            return (0, (NO_CELL, 0));
+        }
+        // A moment, but never so long ago that it has expired.
+        let since = clock.since.max(clock.now_ms.saturating_sub(moment) + 1);
+        let is_fresh = |block: &BlockHash| self.table.holders(key(*block), word, since) & bit != 0;
+        let known = match (blocks.first(), blocks.last()) {
+            (_, Some(last)) if is_fresh(last) => blocks.len(),
+            (Some(first), _) if is_fresh(first) => blocks.partition_point(is_fresh),
+            _ => 0,
+        };
+        let parent = known.checked_sub(1).map(|last| key(blocks[last]));
+        let cell = parent.and_then(|key| Some((self.table.find(key)?, key)));
+        (known, cell.unwrap_or((NO_CELL, 0)))
     }
 
     /// Forgets everything about a pod. Its slot may go to another pod once this has returned and
@@ -146,6 +181,7 @@ impl PrefixIndex {
     pub fn widened(&self, pod_capacity: usize) -> Self {
         let wide = Self {
             ttl_ms: self.ttl_ms,
+            moment_ms: self.moment_ms,
             evictions: AtomicU64::new(self.evictions()),
             ..Self::new(self.max_blocks, Duration::ZERO, pod_capacity)
         };

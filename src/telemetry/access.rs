@@ -1,9 +1,7 @@
 //! The access log: one line a request, as `key=value` words or as a JSON object.
 //!
 //! A line is formatted on the request's thread into a buffer that is reused, and handed to
-//! [`writer`], which never makes the request wait.
-
-mod writer;
+//! [`Writer`], which never makes the request wait.
 
 #[cfg(test)]
 mod tests;
@@ -19,7 +17,7 @@ use crate::config::LogFormat;
 use crate::metrics::EndedBy;
 use crate::usage::Usage;
 
-use self::writer::Writer;
+use super::writer::Writer;
 
 /// What may wait for a slow reader of stdout; some tens of thousands of lines.
 const MAX_WAITING: usize = 8 << 20;
@@ -79,7 +77,7 @@ impl AccessLog {
     ) -> std::io::Result<Self> {
         Ok(Self {
             format,
-            writer: Writer::start(output, max_waiting)?,
+            writer: Writer::start("access log", output, max_waiting)?,
         })
     }
 

@@ -4,10 +4,9 @@
 //! key: in text a quotation mark always has a backslash before it, so `"usage"` without one is
 //! outside a string. Depth is counted from whichever end of the document is there.
 
-use memchr::memmem;
-use serde_json::Value;
-
 use super::Usage;
+use super::told::Told;
+use memchr::memmem;
 
 const KEY: &[u8] = b"\"usage\"";
 
@@ -67,8 +66,8 @@ impl Found {
             2 => &mut self.nested,
             _ => return,
         };
-        if let Ok(usage) = serde_json::from_slice::<Value>(value) {
-            counts.update(&usage);
+        if let Ok(told) = serde_json::from_slice(value) {
+            counts.update(&told);
         }
     }
 }
@@ -82,16 +81,10 @@ struct Counts {
 
 impl Counts {
     /// A later event's number replaces an earlier one; one that it leaves out stays.
-    fn update(&mut self, usage: &Value) {
-        let count = |path: &str| usage.pointer(path).and_then(Value::as_u64);
-        let prompt = count("/prompt_tokens").or_else(|| count("/input_tokens"));
-        let completion = count("/completion_tokens").or_else(|| count("/output_tokens"));
-        let cached = count("/prompt_tokens_details/cached_tokens")
-            .or_else(|| count("/input_tokens_details/cached_tokens"))
-            .or_else(|| count("/cache_read_input_tokens"));
-        self.prompt = prompt.or(self.prompt);
-        self.completion = completion.or(self.completion);
-        self.cached = cached.or(self.cached);
+    fn update(&mut self, told: &Told) {
+        self.prompt = told.prompt.or(self.prompt);
+        self.completion = told.completion.or(self.completion);
+        self.cached = told.cached.or(self.cached);
     }
 }
 

@@ -1,3 +1,4 @@
+use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::{HEAD, TAIL, Usage, UsageScanner};
@@ -5,7 +6,7 @@ use super::{HEAD, TAIL, Usage, UsageScanner};
 fn scan<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Option<Usage> {
     let mut scanner = UsageScanner::default();
     for chunk in chunks {
-        scanner.feed(chunk);
+        scanner.feed(&Bytes::copy_from_slice(chunk));
     }
     scanner.finish()
 }
@@ -166,13 +167,17 @@ fn the_last_of_many_counts_is_the_one() {
 #[test]
 fn an_endless_event_costs_no_memory() {
     let mut scanner = UsageScanner::default();
-    scanner.feed(b"data: {\"choices\":[{\"delta\":{\"content\":\"");
+    scanner.feed(&Bytes::from_static(
+        b"data: {\"choices\":[{\"delta\":{\"content\":\"",
+    ));
     let chunk = vec![b'a'; 1 << 20];
     for _ in 0..64 {
-        scanner.feed(&chunk);
+        scanner.feed(&chunk.clone().into());
     }
     assert_eq!(scanner.kept.len(), HEAD + TAIL);
-    scanner.feed(b"\"}}],\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":9}}\n\n");
+    scanner.feed(&Bytes::from_static(
+        b"\"}}],\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":9}}\n\n",
+    ));
     assert_eq!(scanner.finish(), usage(1, 9, 0));
 }
 

@@ -124,6 +124,23 @@ fn making_room_for_a_longer_prompt_spares_its_own_prefix() {
 }
 
 #[test]
+fn what_was_just_recorded_is_not_written_again_but_what_follows_it_is() {
+    let index = PrefixIndex::new(1000, HOUR, 2);
+    let long = chain(&[1, 2, 3, 4, 5]);
+    index.record(PodSlot(0), &long[..3], 1_000);
+    index.record(PodSlot(0), &long, 1_050);
+    assert_eq!(depths(&index, &long, 1_050, &[0, 1]), [5, 0]);
+    // The other pod was not noted, however fresh the blocks are.
+    index.record(PodSlot(1), &long[..4], 1_051);
+    assert_eq!(depths(&index, &long, 1_051, &[0, 1]), [5, 4]);
+    // After the moment the head's time is renewed, so it lives as long as its tail.
+    index.record(PodSlot(0), &long, 1_200);
+    let last = 1_200 + 3_600_000;
+    assert_eq!(depths(&index, &long, last, &[0, 1]), [5, 4]);
+    assert_eq!(depths(&index, &long, last + 1, &[0, 1]), [0, 0]);
+}
+
+#[test]
 fn blocks_older_than_the_ttl_do_not_match_and_come_back_empty() {
     let index = PrefixIndex::new(100, Duration::from_millis(10), 2);
     let blocks = chain(b"ab");

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 #[derive(Debug)]
-pub(super) struct Writer {
+pub(crate) struct Writer {
     shared: Arc<Shared>,
     max_waiting: usize,
 }
@@ -37,21 +37,23 @@ struct Waiting {
 }
 
 impl Writer {
-    pub(super) fn start(
+    /// `name`: whose lines they are, for the thread and the log.
+    pub(crate) fn start(
+        name: &'static str,
         output: impl Write + Send + 'static,
         max_waiting: usize,
     ) -> std::io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let of_thread = Arc::clone(&shared);
-        let thread = std::thread::Builder::new().name("access-log".to_owned());
-        thread.spawn(move || of_thread.run(output))?;
+        let thread = std::thread::Builder::new().name(name.replace(' ', "-"));
+        thread.spawn(move || of_thread.run(name, output))?;
         Ok(Self {
             shared,
             max_waiting,
         })
     }
 
-    pub(super) fn hand_over(&self, line: &[u8]) {
+    pub(crate) fn hand_over(&self, line: &[u8]) {
         let mut waiting = self.shared.waiting.lock();
         if waiting.bytes.len() + line.len() > self.max_waiting {
             drop(waiting);
@@ -67,11 +69,11 @@ impl Writer {
         }
     }
 
-    pub(super) fn dropped(&self) -> u64 {
+    pub(crate) fn dropped(&self) -> u64 {
         self.shared.dropped.load(Ordering::Relaxed)
     }
 
-    pub(super) fn flush(&self, patience: Duration) -> bool {
+    pub(crate) fn flush(&self, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
         let mut waiting = self.shared.waiting.lock();
         let all = waiting.handed_over;
@@ -97,7 +99,7 @@ impl Drop for Writer {
 }
 
 impl Shared {
-    fn run(&self, mut output: impl Write) {
+    fn run(&self, name: &str, mut output: impl Write) {
         let mut taken = Vec::new();
         let mut reported = false;
         let mut waiting = self.waiting.lock();
@@ -116,9 +118,14 @@ impl Shared {
             if let Err(error) = output.write_all(&taken).and_then(|()| output.flush()) {
                 self.dropped.fetch_add(lines, Ordering::Relaxed);
                 if !reported {
-                    log::warn!("the access log cannot be written, its lines are dropped: {error}");
+                    log::warn!("the {name} cannot be written, its lines are dropped: {error}");
                     reported = true;
                 }
+            } else if !reported && self.dropped.load(Ordering::Relaxed) > 0 {
+                log::warn!(
+                    "the {name} is written too slowly: lines are dropped, and from now on only counted"
+                );
+                reported = true;
             }
             taken.clear();
             waiting = self.waiting.lock();
