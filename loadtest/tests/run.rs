@@ -1,4 +1,8 @@
 //! `loadtest run` as a user calls it, against simulated engines in this process.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, in its helpers too"
+)]
 
 use std::path::Path;
 use std::process::Output;

@@ -16,6 +16,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::expect::Expect;
 use arrival::Arrival;
+use spread::{Spread, Time};
 use target::Target;
 use workload::Class;
 
@@ -115,12 +116,12 @@ impl Scenario {
 
 /// `250ms`, `1m30s`, or a number of seconds, as in the gateway's configuration.
 pub(crate) fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    let text = spread::Scalar::deserialize(deserializer)?.0;
-    warmgate::config::parse_duration(&text).ok_or_else(|| {
-        serde::de::Error::custom(format!(
-            "{text} is not a duration; allowed: as in 250ms, 20s, 1m30s"
-        ))
-    })
+    // Read by the spread's visitor, which knows the key.
+    let spread = Spread::<Time>::deserialize(deserializer)?;
+    spread
+        .only()
+        .map(Duration::from_secs_f64)
+        .ok_or_else(|| serde::de::Error::custom("a duration that varies is not allowed here"))
 }
 
 fn half_a_minute() -> Duration {

@@ -62,10 +62,10 @@ impl TryFrom<Written> for Arrival {
             (None, Some(closed)) => match closed.concurrency {
                 1..=MOST_CLIENTS => Ok(Self::Closed(closed)),
                 other => Err(format!(
-                    "closed.concurrency: {other} is out of range; allowed: 1 to {MOST_CLIENTS}"
+                    "arrival.closed.concurrency: {other} is out of range; allowed: 1 to {MOST_CLIENTS}"
                 )),
             },
-            _ => Err("needs exactly one of open and closed".to_owned()),
+            _ => Err("arrival: needs exactly one of open and closed".to_owned()),
         }
     }
 }
@@ -74,7 +74,7 @@ impl WrittenOpen {
     fn check(self) -> Result<Open, String> {
         let positive = |name: &str, value: f64| match value.is_finite() && value > 0.0 {
             true => Ok(value),
-            false => Err(format!("open.{name}: {value} is not above 0")),
+            false => Err(format!("arrival.open.{name}: {value} is not above 0")),
         };
         match (self.rate, self.trace, self.speed) {
             (Some(rate), None, None) => Ok(Open::Poisson {
@@ -84,7 +84,7 @@ impl WrittenOpen {
                 file,
                 speed: positive("speed", speed.unwrap_or(1.0))?,
             }),
-            _ => Err("open: needs a rate, or a trace with or without a speed".to_owned()),
+            _ => Err("arrival.open: needs a rate, or a trace with or without a speed".to_owned()),
         }
     }
 }

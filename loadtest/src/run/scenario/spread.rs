@@ -32,9 +32,10 @@ impl Unit for Count {
 }
 
 impl Unit for Time {
-    const ALLOWED: &str = "a duration as in 250ms, 20s, 1m30s";
+    const ALLOWED: &str = "a duration as in 250ms, 20s, 1m30s, a day at most";
     fn read(text: &str) -> Option<f64> {
-        Some(warmgate::config::parse_duration(text)?.as_secs_f64())
+        let duration = warmgate::config::parse_duration(text)?;
+        Some(duration.as_secs_f64()).filter(|&seconds| seconds <= LONGEST)
     }
 }
 
@@ -55,13 +56,21 @@ enum Shape {
 
 /// Whatever a distribution says: a prompt of more tokens than this is a mistake.
 const MOST_TOKENS: f64 = (1 << 22) as f64;
-const LONGEST_PAUSE: f64 = 86_400.0;
+const LONGEST: f64 = 86_400.0;
 
 impl<U> Spread<U> {
     pub(crate) const fn fixed(number: f64) -> Self {
         Self {
             shape: Shape::Fixed(number),
             unit: PhantomData,
+        }
+    }
+
+    /// The number, if it is always the same.
+    pub(super) fn only(&self) -> Option<f64> {
+        match self.shape {
+            Shape::Fixed(number) => Some(number),
+            _ => None,
         }
     }
 
@@ -84,12 +93,12 @@ impl Spread<Count> {
 
 impl Spread<Time> {
     pub(crate) fn pause(&self, random: &mut impl Rng) -> Duration {
-        Duration::from_secs_f64(self.draw(random).clamp(0.0, LONGEST_PAUSE))
+        Duration::from_secs_f64(self.draw(random).clamp(0.0, LONGEST))
     }
 }
 
 /// A number or a string, as text.
-pub(crate) struct Scalar(pub(crate) String);
+struct Scalar(String);
 
 impl<'de> Deserialize<'de> for Scalar {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -137,9 +146,13 @@ impl Described {
                     false => Err(format!("from {from} is above to {to}")),
                 }
             }
-            (None, None, Some(mean), None, None) => Exp::new(1.0 / read(&mean.0)?)
-                .map(Shape::Exponential)
-                .map_err(|_| format!("mean {} is not above 0", mean.0)),
+            (None, None, Some(mean), None, None) => {
+                let middle = read(&mean.0)?;
+                match Exp::new(1.0 / middle) {
+                    Ok(shape) if middle > 0.0 => Ok(Shape::Exponential(shape)),
+                    _ => Err(format!("mean {} is not above 0", mean.0)),
+                }
+            }
             (None, None, None, Some(median), Some(sigma)) => {
                 let middle = read(&median.0)?;
                 let shape = LogNormal::new(middle.ln(), sigma);

@@ -77,13 +77,13 @@ impl TryFrom<Written> for Target {
     fn try_from(written: Written) -> Result<Self, String> {
         if let Some(url) = written.url {
             if written.gateway.is_some() || written.engines.is_some() {
-                return Err("has url and gateway or engines; allowed: either".to_owned());
+                return Err("target: has url and gateway or engines; allowed: either".to_owned());
             }
             return Ok(Self::Running(Running {
-                authority: authority("url", &url)?,
+                authority: authority("target.url", &url)?,
                 admin: written
                     .admin
-                    .map(|admin| authority("admin", &admin))
+                    .map(|admin| authority("target.admin", &admin))
                     .transpose()?,
                 engines: match written.simulated {
                     true => Engines::Simulated,
@@ -92,12 +92,12 @@ impl TryFrom<Written> for Target {
             }));
         }
         if written.admin.is_some() || written.simulated {
-            return Err("admin and simulated go with url, which is missing".to_owned());
+            return Err("target: admin and simulated go with url, which is missing".to_owned());
         }
         let engines = written.engines.unwrap_or_default();
         if !(1..=MOST_ENGINES).contains(&engines.count) {
             return Err(format!(
-                "engines.count: {} is out of range; allowed: 1 to {MOST_ENGINES}",
+                "target.engines.count: {} is out of range; allowed: 1 to {MOST_ENGINES}",
                 engines.count
             ));
         }
@@ -112,7 +112,7 @@ impl TryFrom<Written> for Target {
         ];
         if let Some(at) = present.iter().position(|&present| present) {
             return Err(format!(
-                "gateway.{}: is set by the load test itself; leave it out",
+                "target.gateway.{}: is set by the load test itself; leave it out",
                 OWN_KEYS[at]
             ));
         }

@@ -55,7 +55,9 @@ fn a_setting_of_the_command_line_replaces_that_of_the_file() {
 
 #[test]
 fn what_is_wrong_is_named_with_its_value_and_what_is_allowed() {
-    check_refused(&["duration=soon"], &["duration", "soon", "20s"]);
+    check_refused(&["duration=soon"], &["duration: ", "soon", "20s"]);
+    check_refused(&["drain={mean: 1s}"], &["duration that varies"]);
+    check_refused(&["duration=2d"], &["duration: ", "2d", "a day at most"]);
     check_refused(&["duration=0"], &["duration", "0"]);
     check_refused(&["warm_up=2s"], &["warm_up", "2s"]);
     check_refused(&["durations=1s"], &["durations", "unknown"]);
@@ -63,13 +65,16 @@ fn what_is_wrong_is_named_with_its_value_and_what_is_allowed() {
         &["arrival.closed.concurrency=0"],
         &["closed.concurrency", "0", "1 to 100000"],
     );
-    check_refused(&["arrival.open={rate: 1}"], &["arrival", "exactly one"]);
+    check_refused(&["arrival.open={rate: 1}"], &["arrival: ", "exactly one"]);
     check_refused(&["arrival={open: {rate: -1}}"], &["open.rate", "-1"]);
     check_refused(&["arrival={open: {speed: 1}}"], &["rate", "trace"]);
-    check_refused(&["arrival.closed.think=fast"], &["think", "fast", "250ms"]);
+    check_refused(
+        &["arrival.closed.think=fast"],
+        &["arrival.closed.think: ", "fast", "250ms"],
+    );
     check_refused(
         &["target={url: 'https://x'}"],
-        &["https://x", "http://HOST:PORT"],
+        &["target.url", "https://x", "http://HOST:PORT"],
     );
     check_refused(
         &["target={engines: {count: 0}}"],

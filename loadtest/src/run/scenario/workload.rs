@@ -116,7 +116,7 @@ impl TryFrom<Written> for Class {
     fn try_from(written: Written) -> Result<Self, String> {
         if !(written.weight.is_finite() && written.weight >= 0.0) {
             return Err(format!(
-                "weight: {} is out of range; allowed: 0 or more",
+                "workload.weight: {} is out of range; allowed: 0 or more",
                 written.weight
             ));
         }
@@ -128,16 +128,16 @@ impl TryFrom<Written> for Class {
         ];
         let mut kinds = kinds.into_iter().flatten();
         let (Some(kind), None) = (kinds.next(), kinds.next()) else {
-            return Err(format!("a class has exactly one of {KINDS}"));
+            return Err(format!("workload: a class has exactly one of {KINDS}"));
         };
         if let Some((name, shared)) = kind.shared() {
-            shared.check(&format!("{}.{name}", kind.name()))?;
+            shared.check(&format!("workload.{}.{name}", kind.name()))?;
         }
         if let Kind::Agents(agents) = &kind
             && !(1..=MOST_TOOLS).contains(&agents.tools)
         {
             return Err(format!(
-                "agents.tools: {} is out of range; allowed: 1 to {MOST_TOOLS}",
+                "workload.agents.tools: {} is out of range; allowed: 1 to {MOST_TOOLS}",
                 agents.tools
             ));
         }

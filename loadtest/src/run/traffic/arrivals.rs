@@ -1,33 +1,22 @@
 //! Times at which conversations begin in an open loop, counted from the start.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
-use flate2::read::MultiGzDecoder;
+use anyhow::{Context, Result};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Exp};
-use serde::Deserialize;
 
 use super::super::scenario::arrival::Open;
+use crate::trace;
 
 /// Never goes back; ends with the trace, or never.
 pub(crate) enum Arrivals {
     Poisson {
         gap: Exp<f64>,
         at: f64,
-        random: ChaCha8Rng,
+        random: Box<ChaCha8Rng>,
     },
     Trace(std::vec::IntoIter<Duration>),
-}
-
-/// A line of a trace in Mooncake's format; only its time matters here.
-#[derive(Deserialize)]
-struct Line {
-    /// Milliseconds.
-    timestamp: f64,
 }
 
 impl Arrivals {
@@ -36,14 +25,13 @@ impl Arrivals {
             Open::Poisson { rate } => Ok(Self::Poisson {
                 gap: Exp::new(*rate).with_context(|| format!("rate {rate}"))?,
                 at: 0.0,
-                random,
+                random: Box::new(random),
             }),
             Open::Trace { file, speed } => {
-                let times = read(file).with_context(|| format!("trace {}", file.display()))?;
-                let first = times.first().copied().unwrap_or_default();
-                let times: Vec<Duration> = times
-                    .into_iter()
-                    .map(|at| Duration::from_secs_f64((at - first) / 1e3 / speed))
+                let turns = trace::load(file, usize::MAX)?.turns;
+                let times: Vec<Duration> = turns
+                    .iter()
+                    .map(|turn| Duration::from_micros((turn.at_us as f64 / speed) as u64))
                     .collect();
                 Ok(Self::Trace(times.into_iter()))
             }
@@ -57,43 +45,12 @@ impl Iterator for Arrivals {
     fn next(&mut self) -> Option<Duration> {
         match self {
             Self::Poisson { gap, at, random } => {
-                *at += gap.sample(random);
+                *at += gap.sample(&mut **random);
                 Duration::try_from_secs_f64(*at).ok()
             }
             Self::Trace(times) => times.next(),
         }
     }
-}
-
-/// The times of all lines, in milliseconds and in order.
-fn read(file: &Path) -> Result<Vec<f64>> {
-    let open = File::open(file).context("cannot be read")?;
-    let input: Box<dyn Read> = match file.extension() {
-        Some(extension) if extension == "gz" => Box::new(MultiGzDecoder::new(open)),
-        _ => Box::new(open),
-    };
-    let mut times = Vec::new();
-    for (number, line) in BufReader::new(input).lines().enumerate() {
-        let line = line.context("cannot be read")?;
-        if line.trim().is_empty() {
-            continue;
-        }
-        let line: Line =
-            serde_json::from_str(&line).with_context(|| format!("line {}", number + 1))?;
-        if !line.timestamp.is_finite() || line.timestamp < 0.0 {
-            bail!(
-                "line {}: timestamp {} is not a time in milliseconds",
-                number + 1,
-                line.timestamp
-            );
-        }
-        times.push(line.timestamp);
-    }
-    if times.is_empty() {
-        bail!("has no lines");
-    }
-    times.sort_by(f64::total_cmp);
-    Ok(times)
 }
 
 #[cfg(test)]
@@ -115,8 +72,12 @@ mod tests {
     #[test]
     fn a_trace_gives_its_times_from_its_first_line_on() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let text = "{\"timestamp\":5000,\"input_length\":1}\n\n{\"timestamp\":4000}\n";
-        std::fs::write(file.path(), text).unwrap();
+        let line = |timestamp: u32| {
+            format!(
+                "{{\"timestamp\":{timestamp},\"input_length\":1,\"output_length\":1,\"hash_ids\":[]}}\n"
+            )
+        };
+        std::fs::write(file.path(), line(5000) + &line(4000)).unwrap();
         let trace = |speed| Open::Trace {
             file: file.path().to_owned(),
             speed,
@@ -126,9 +87,5 @@ mod tests {
             .unwrap()
             .collect();
         assert_eq!(times, [Duration::ZERO, Duration::from_millis(500)]);
-
-        std::fs::write(file.path(), "{\"timestamp\":1}\n{\"time\":2}\n").unwrap();
-        let error = Arrivals::new(&trace(1.0), random).err().unwrap();
-        assert!(format!("{error:#}").contains("line 2"), "{error:#}");
     }
 }
