@@ -314,9 +314,9 @@ fn tests(options: &Options) -> Vec<Test> {
 /// Requests a second that every balancer can serve with time to spare.
 fn moderate_rate(shape: Shape) -> f64 {
     let rate = match shape.body >> 10 {
-        ..=4 => 3000.0,
-        ..=64 => 2000.0,
-        ..=1024 => 300.0,
+        0..=4 => 3000.0,
+        5..=64 => 2000.0,
+        65..=1024 => 300.0,
         _ => 20.0,
     };
     match shape.stream {
