@@ -1,4 +1,4 @@
-//! `slo-least-load`: as [`slo`](super::slo), but a request never waits: the least loaded pod takes it whatever it runs.
+//! `slo-least-load`: as [`slo`], but a request never waits: the least loaded pod takes it whatever it runs.
 
 use super::slo::{Slo, exclusive};
 use super::*;

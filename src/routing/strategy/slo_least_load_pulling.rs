@@ -1,4 +1,4 @@
-//! `slo-least-load-pulling`: another name of [`slo`](super::slo), as in the reference.
+//! `slo-least-load-pulling`: another name of [`slo`], as in the reference.
 
 use super::slo::{Slo, exclusive};
 use super::*;

@@ -1,4 +1,4 @@
-//! `slo-pack-load`: as [`slo`](super::slo), but the most loaded pod that can take one more: few pods do all the work, and
+//! `slo-pack-load`: as [`slo`], but the most loaded pod that can take one more: few pods do all the work, and
 //! the others can be given to something else. Without a goal the fewest requests.
 
 use super::slo::{exclusive, running};
