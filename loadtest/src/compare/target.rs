@@ -16,7 +16,7 @@ use super::prompt::{Prompts, Shape};
 use super::report::Figures;
 use super::wire;
 
-/// Shorter before what is measured for a shorter time.
+/// After all streams have begun; shorter before what is measured for a shorter time.
 const LONGEST_WARM_UP: Duration = Duration::from_millis(600);
 const LONGEST_START: Duration = Duration::from_secs(60);
 
@@ -128,7 +128,7 @@ impl Target {
             connections: test.connections,
             shape: test.shape,
             rate: test.rate,
-            warm_up: LONGEST_WARM_UP.min(measured / 2),
+            warm_up: test.shape.stream_time() + LONGEST_WARM_UP.min(measured / 2),
             measured,
         };
         let mut used = Vec::with_capacity(2);

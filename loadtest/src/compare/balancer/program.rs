@@ -85,7 +85,9 @@ fn ask(program: &Path, argument: &str) -> String {
     let said = [output.stdout, output.stderr].concat();
     let said = String::from_utf8_lossy(&said);
     let line = said.lines().map(str::trim).find(|line| !line.is_empty());
-    line.unwrap_or_default().to_owned()
+    let line = line.unwrap_or_default();
+    let (_, version) = line.split_once("version: ").unwrap_or(("", line));
+    version.to_owned()
 }
 
 #[cfg(test)]
@@ -140,6 +142,14 @@ mod tests {
             problem.ends_with("a-router-of-this-test is \"gateway 0.3\""),
             "{problem}"
         );
+    }
+
+    #[test]
+    fn versions_come_without_the_words_before_them() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), "/bin/router  version: router 3/Clean");
+        let found = ROUTER.find(&[folder.path().to_owned()]).unwrap();
+        assert_eq!(found.version, "router 3/Clean");
     }
 
     #[test]
