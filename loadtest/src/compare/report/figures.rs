@@ -49,6 +49,8 @@ impl Figures {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Figure {
     RequestsPerSecond,
+    /// By the share of its core that was busy: what the core would do if load and engines, on the other, kept up.
+    RequestsPerCore,
     EventsPerSecond,
     BusyPercent,
     CpuPerRequest,
@@ -70,6 +72,10 @@ impl Figure {
         };
         match self {
             Self::RequestsPerSecond => Some(own.requests_per_second),
+            Self::RequestsPerCore => {
+                let busy = own.busy.filter(|busy| *busy > 0.0)?;
+                Some(own.requests_per_second / busy)
+            }
             Self::EventsPerSecond => Some(own.events_per_second),
             Self::BusyPercent => own.busy.map(|busy| busy * 100.0),
             Self::CpuPerRequest => own.cpu_us_per_request,

@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 use super::{Figure, Report, Table, ratios};
 
 /// The medians over the rounds, by key.
-const MEDIANS: [(&str, Figure); 10] = [
+const MEDIANS: [(&str, Figure); 11] = [
     ("requests_per_second", Figure::RequestsPerSecond),
+    ("requests_per_core", Figure::RequestsPerCore),
     ("events_per_second", Figure::EventsPerSecond),
     ("busy_percent", Figure::BusyPercent),
     ("cpu_us_per_request", Figure::CpuPerRequest),

@@ -21,6 +21,7 @@ fn columns(measure: Measure) -> &'static [Column] {
     const THROUGHPUT: &[Column] = &[
         column("requests/s", Figure::RequestsPerSecond, 0),
         column("core busy %", Figure::BusyPercent, 0),
+        column("requests/s a full core", Figure::RequestsPerCore, 0),
         column("CPU us/request", Figure::CpuPerRequest, 1),
         column("memory MiB", Figure::Memory, 0),
     ];

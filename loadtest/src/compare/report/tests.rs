@@ -140,6 +140,7 @@ fn bars_have_their_direction() {
         for (name, rate) in [(WARMGATE, own), ("envoy", rival)] {
             let figures = Figures {
                 requests_per_second: rate,
+                busy: Some(1.0),
                 ..Figures::default()
             };
             report.add(&test, name, 0, figures);
@@ -149,6 +150,22 @@ fn bars_have_their_direction() {
     assert_eq!(verdict(140.0, 100.0), "MISSED");
     assert_eq!(verdict(150.0, 100.0), "holds");
     assert_eq!(verdict(200.0, 100.0), "holds, aim reached");
+}
+
+#[test]
+fn who_waits_for_the_load_is_judged_by_what_its_core_could_do() {
+    let mut report = report(1);
+    let test = test(Measure::Throughput);
+    for (name, busy) in [(WARMGATE, 1.0), ("nginx", 0.5)] {
+        let figures = Figures {
+            requests_per_second: 10_000.0,
+            busy: Some(busy),
+            ..Figures::default()
+        };
+        report.add(&test, name, 0, figures);
+    }
+    let ratio = ratio(&report, "requests a second on one core", "nginx");
+    assert_eq!(ratio["ratio"], 0.5);
 }
 
 #[test]
@@ -181,8 +198,8 @@ fn the_text_has_a_table_a_test_and_tells_what_is_missing_once() {
         "Balancers on core 0, load and 4 engines on core 1. Each figure is the median of 2 rounds of 2 s.",
         "| warmgate | one thread | warmgate 0.1.0 |",
         "### Throughput, bodies of 1 KiB",
-        "| balancer | requests/s | core busy % | CPU us/request | memory MiB |",
-        "| warmgate | 2000 | 50 | 250.0 | 12 |",
+        "| balancer | requests/s | core busy % | requests/s a full core | CPU us/request | memory MiB |",
+        "| warmgate | 2000 | 50 | 4000 | 250.0 | 12 |",
         "| CPU a request | 1 | bare |  |  | <= 1.1 | <= 1 | not measured |",
         "Not compared: smg: smg is not installed: pip install smg",
         "Failed: bare, Throughput, bodies of 1 KiB, in 2 of 2 rounds: status 500: oops",
@@ -231,6 +248,7 @@ fn every_bar_belongs_to_a_test_that_is_made_by_default() {
     for test in plan::tests(&MEASURES, &[1, 16, 256, 4096], 32) {
         let figures = |factor: f64| Figures {
             requests_per_second: factor,
+            busy: Some(0.5),
             cpu_us_per_event: Some(factor),
             ..Figures {
                 cpu_us_per_request: Some(factor),
