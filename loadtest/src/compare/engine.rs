@@ -56,6 +56,9 @@ fn answer(connection: &Connection, head: &RequestHead) -> Result<()> {
     let body = connection.body(head);
     if head.is_get {
         stream.write_all(page(&head.path).as_bytes())?;
+    } else if head.path != CHAT {
+        // A router may ask for a prompt's tokens first. Engines that cannot tell say so, and it goes by the text.
+        stream.write_all(NOT_FOUND.as_bytes())?;
     } else if value(body, "stream").is_some_and(|value| value.starts_with(b"true")) {
         let events = number(body, "max_tokens").or_else(|| number(body, "max_completion_tokens"));
         let pause = number(body, "seed").unwrap_or(0);
@@ -65,6 +68,9 @@ fn answer(connection: &Connection, head: &RequestHead) -> Result<()> {
     }
     Ok(())
 }
+
+const CHAT: &str = "/v1/chat/completions";
+const NOT_FOUND: &str = "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n";
 
 /// A whole answer that is not streamed.
 pub(super) static ANSWER: LazyLock<String> =
@@ -167,6 +173,22 @@ mod tests {
         assert_eq!(value(body, "stream"), Some(&br#"true,"user":"x"}"#[..]));
         assert_eq!(number(body, "max_tokens"), None);
         assert_eq!(number(body, "user"), None);
+    }
+
+    #[test]
+    fn only_chats_are_answered() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let engine = thread::spawn(move || serve(listener.accept().unwrap().0));
+        let post = |path: &str| format!("POST {path} HTTP/1.1\r\ncontent-length: 2\r\n\r\n{{}}");
+        client
+            .write_all(post("/v1/chat/completions/render").as_bytes())
+            .unwrap();
+        client.write_all(post(CHAT).as_bytes()).unwrap();
+        client.shutdown(std::net::Shutdown::Write).unwrap();
+        let said = std::io::read_to_string(client).unwrap();
+        assert_eq!(said, format!("{NOT_FOUND}{}", *ANSWER));
+        engine.join().unwrap().unwrap();
     }
 
     #[test]
