@@ -33,12 +33,17 @@ pub(super) async fn next_peer(
         .routing
         .as_ref()
         .filter(|routing| routing.plan.most_requests().is_some());
-    let Some(model) = limited.map(|routing| routing.model.clone()) else {
+    let queued = limited.map(|routing| (routing.model.clone(), routing.selector.is_some()));
+    let Some((model, selects)) = queued else {
         return look(state, context).unwrap_or_else(|| Err(context.fail(ErrorAnswer::internal())));
     };
     let patience = context.live.router.settings().slo.max_wait;
     let found = async {
-        let _turn = state.queue.turn(model.as_deref()).await;
+        // What waits for certain pods waits beside the others: it may wait while there are pods for them.
+        let _turn = match selects {
+            false => Some(state.queue.turn(model.as_deref()).await),
+            true => None,
+        };
         state.queue.until(|| look(state, context)).await
     };
     let found = tokio::select! {
