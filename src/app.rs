@@ -6,7 +6,6 @@ mod reload;
 mod shutdown;
 mod tasks;
 
-use std::collections::HashSet;
 use std::net::TcpListener;
 use std::path::Path;
 use std::sync::Arc;
@@ -19,14 +18,13 @@ use pingora_core::server::configuration::{Opt, ServerConf};
 use pingora_core::server::{RunArgs, Server};
 use pingora_core::services::background::background_service;
 use pingora_core::services::listening::Service;
-use pingora_proxy::http_proxy;
 
 use crate::admin::Admin;
 use crate::capture::Capture;
 use crate::config::{Config, Listener, ListenerTls};
 use crate::fleet::Fleet;
 use crate::metrics::Metrics;
-use crate::proxy::{Front, Gateway, Live, State};
+use crate::proxy::{self, Front, FrontService, Gateway, Live, State};
 use crate::routing::Router;
 use crate::telemetry::{self, AccessLog};
 
@@ -185,33 +183,28 @@ fn front(
     config: &Config,
     state: &Arc<State>,
     server_conf: &Arc<ServerConf>,
-) -> Result<Service<Front>> {
-    let proxy = http_proxy(server_conf, Gateway::new(Arc::clone(state)));
+) -> Result<FrontService> {
     let listeners = &config.server.listen;
-    let h2c: HashSet<_> = listeners
-        .iter()
-        .filter(|listener| listener.h2c)
-        .map(|listener| listener.address)
-        .collect();
-    let app = Front::new(proxy, h2c, state.header_timeout());
-    let mut service = Service::new("gateway".to_owned(), app);
+    let front = |listener: &Listener| {
+        let tls = listener.tls.as_ref().map(tls_settings).transpose();
+        Ok(Front {
+            address: listener.address,
+            h2c: listener.h2c,
+            tls: tls
+                .with_context(|| format!("server.listen: TLS of {}", listener.address))?
+                .map(TlsSettings::build),
+        })
+    };
+    let fronts: Result<Vec<_>> = listeners.iter().map(front).collect();
+    let gateway = Gateway::new(Arc::clone(state));
+    let mut service = proxy::front_service(server_conf, gateway, fronts?, state.header_timeout());
     for listener in listeners {
-        add_listener(&mut service, listener)?;
-    }
-    Ok(service)
-}
-
-fn add_listener(service: &mut Service<Front>, listener: &Listener) -> Result<()> {
-    let address = listener.address.to_string();
-    let Some(tls) = &listener.tls else {
         // Heads and bodies have buffers of their own, which are read into at once.
         let unbuffered = L4BufferSettings::default().read(0);
+        let address = listener.address.to_string();
         service.add_listener(ListenerConfig::tcp(address).l4_buffer(unbuffered));
-        return Ok(());
-    };
-    let settings = tls_settings(tls).with_context(|| format!("server.listen: TLS of {address}"))?;
-    service.add_tls_with_settings(&address, None, settings);
-    Ok(())
+    }
+    Ok(service)
 }
 
 fn tls_settings(tls: &ListenerTls) -> Result<TlsSettings> {

@@ -9,6 +9,7 @@
 
 mod busy;
 pub(crate) mod client;
+mod connector;
 mod engine_history;
 pub mod engine_stats;
 pub mod health;
@@ -32,6 +33,8 @@ use std::time::Duration;
 use arc_swap::{ArcSwap, Guard};
 use parking_lot::Mutex;
 
+pub use connector::EngineConnector;
+pub(crate) use connector::coalesce;
 pub use peer::PeerError;
 pub use pod::{InFlight, Pod};
 pub use selector::{Selector, SelectorError};

@@ -13,6 +13,7 @@ mod context;
 mod deadline;
 mod error;
 mod framing;
+mod front;
 mod headers;
 mod intake;
 mod local;
@@ -40,10 +41,11 @@ use pingora_core::{Error, ErrorSource, ErrorType, Result};
 use pingora_http::{RequestHeader, ResponseHeader};
 use pingora_proxy::{FailToProxy, ProxyHttp, ProxyWarnLogContext, Session};
 
-pub use connection::Front;
 pub use context::RequestContext;
+pub use front::{Front, FrontService, service as front_service};
 pub use state::{Live, State};
 
+use crate::fleet::coalesce;
 use crate::usage::UsageScanner;
 use error::ErrorAnswer;
 use headers::RequestId;
@@ -138,9 +140,12 @@ impl ProxyHttp for Gateway {
         reused: bool,
         _peer: &HttpPeer,
         _fd: std::os::unix::io::RawFd,
-        _digest: Option<&Digest>,
+        digest: Option<&Digest>,
         context: &mut RequestContext,
     ) -> Result<()> {
+        if context.body_length > 0 {
+            coalesce(digest);
+        }
         if let Some(attempt) = &context.attempt
             && !reused
         {

@@ -9,12 +9,13 @@ use pingora_core::connectors::http::Connector;
 use pingora_core::{Error, ErrorType};
 use pingora_http::RequestHeader;
 
+use super::connector::EngineConnector;
 use super::peer::PeerError;
 use super::pod::Pod;
 
 #[derive(Clone)]
 pub(super) struct Client {
-    connector: Arc<Connector>,
+    connector: Arc<Connector<EngineConnector>>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -64,7 +65,7 @@ pub(crate) fn is_connect(kind: &ErrorType) -> bool {
 impl Default for Client {
     fn default() -> Self {
         Self {
-            connector: Arc::new(Connector::new(None)),
+            connector: Arc::new(Connector::new_custom(None, EngineConnector::new(None))),
         }
     }
 }

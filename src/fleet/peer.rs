@@ -8,13 +8,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pingora_core::protocols::ALPN;
 use pingora_core::protocols::tls::CaType;
 use pingora_core::upstreams::peer::HttpPeer;
 use pingora_core::utils::tls::{WrappedX509, parse_x509};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 
+use super::connector;
 use super::settings::{PodUrl, UpstreamTls};
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -48,7 +48,7 @@ pub(super) fn build(
     options.idle_timeout = Some(IDLE);
     options.max_h2_streams = STREAMS_PER_CONNECTION;
     match (&url.tls, url.http2) {
-        (None, false) => options.alpn = ALPN::H1,
+        (None, false) => options.alpn = connector::protocol(),
         (None, true) => options.set_http_version(2, 2),
         (Some(_), false) => options.set_http_version(1, 1),
         (Some(_), true) => options.set_http_version(2, 1),

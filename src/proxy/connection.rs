@@ -4,145 +4,25 @@
 //! - Bytes of an answer never wait in the write buffer while the gateway waits for more: Pingora does not flush an
 //!   answer with a Content-Length until it is complete, so the flush happens here, when the connection is next read.
 
-use std::collections::HashSet;
 use std::fmt;
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
-use pingora_core::apps::{HttpServerApp, HttpServerOptions, ReusedHttpStream, ServerApp};
 use pingora_core::protocols::http::ServerSession;
-use pingora_core::protocols::http::v2::server::H2Options;
 use pingora_core::protocols::raw_connect::ProxyDigest;
 use pingora_core::protocols::tls::SslDigest;
 use pingora_core::protocols::{
     ALPN, GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl,
     Stream, TimingDigest, UniqueID, UniqueIDType,
 };
-use pingora_core::server::ShutdownWatch;
-use pingora_proxy::HttpProxy;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
-
-use super::Gateway;
-
-/// The application behind every client listener.
-pub struct Front {
-    plain: Arc<Http>,
-    h2c: Arc<Http>,
-    h2c_addresses: HashSet<SocketAddr>,
-    header_timeout: Arc<ArcSwapOption<Duration>>,
-}
-
-impl Front {
-    /// `h2c_addresses`: listeners that also take HTTP/2 without TLS.
-    pub fn new(
-        proxy: HttpProxy<Gateway>,
-        h2c_addresses: HashSet<SocketAddr>,
-        header_timeout: Arc<ArcSwapOption<Duration>>,
-    ) -> Self {
-        let proxy = Arc::new(proxy);
-        let http = |h2c| {
-            let mut options = HttpServerOptions::default();
-            options.h2c = h2c;
-            options.h2_idle_timeout = Some(H2_IDLE);
-            Arc::new(Http {
-                proxy: Arc::clone(&proxy),
-                options,
-            })
-        };
-        Self {
-            plain: http(false),
-            h2c: http(true),
-            h2c_addresses,
-            header_timeout,
-        }
-    }
-
-    fn takes_h2c(&self, stream: &Stream) -> bool {
-        if self.h2c_addresses.is_empty() {
-            return false;
-        }
-        let digest = stream.get_socket_digest();
-        let local = digest
-            .as_ref()
-            .and_then(|digest| digest.local_addr())
-            .and_then(|address| address.as_inet())
-            .copied();
-        local.is_some_and(|local| {
-            self.h2c_addresses.iter().any(|listener| {
-                listener.port() == local.port()
-                    && (listener.ip().is_unspecified() || listener.ip() == local.ip())
-            })
-        })
-    }
-}
-
-/// What an HTTP/2 client may send ahead of what was read, on one stream and on all of a connection. With the protocol's own
-/// 64 KiB a long prompt takes a round trip for each of them.
-const H2_STREAM_WINDOW: u32 = 1 << 20;
-const H2_CONNECTION_WINDOW: u32 = 4 << 20;
-
-/// A connection without a stream on it is closed after this long.
-const H2_IDLE: Duration = Duration::from_secs(600);
-
-#[async_trait]
-impl ServerApp for Front {
-    async fn process_new(
-        self: &Arc<Self>,
-        stream: Stream,
-        shutdown: &ShutdownWatch,
-    ) -> Option<Stream> {
-        let http = if self.takes_h2c(&stream) {
-            &self.h2c
-        } else {
-            &self.plain
-        };
-        let limit = self.header_timeout.load_full().map(|limit| *limit);
-        http.process_new(Box::new(Connection::new(stream, limit)), shutdown)
-            .await
-    }
-
-    async fn cleanup(&self) {
-        self.plain.proxy.http_cleanup().await;
-    }
-}
-
-/// The HTTP layer of a listener: Pingora's proxy with the listener's own options.
-struct Http {
-    proxy: Arc<HttpProxy<Gateway>>,
-    options: HttpServerOptions,
-}
-
-#[async_trait]
-impl HttpServerApp for Http {
-    async fn process_new_http(
-        self: &Arc<Self>,
-        session: ServerSession,
-        shutdown: &ShutdownWatch,
-    ) -> Option<ReusedHttpStream> {
-        self.proxy.process_new_http(session, shutdown).await
-    }
-
-    fn server_options(&self) -> Option<&HttpServerOptions> {
-        Some(&self.options)
-    }
-
-    fn h2_options(&self) -> Option<H2Options> {
-        let mut options = H2Options::new();
-        options
-            .initial_window_size(H2_STREAM_WINDOW)
-            .initial_connection_window_size(H2_CONNECTION_WINDOW);
-        Some(options)
-    }
-}
 
 /// Tells the connection that carries `session` that the head of a request has been read.
 pub(super) fn header_read(session: &ServerSession) {
@@ -191,7 +71,7 @@ fn of(session: &ServerSession) -> Option<&Connection> {
     stream.as_any().downcast_ref::<Connection>()
 }
 
-struct Connection {
+pub(super) struct Connection {
     stream: Stream,
     header_limit: Option<Duration>,
     /// Set while the head of a request is expected.
@@ -205,7 +85,7 @@ struct Connection {
 }
 
 impl Connection {
-    fn new(stream: Stream, header_limit: Option<Duration>) -> Self {
+    pub(super) fn new(stream: Stream, header_limit: Option<Duration>) -> Self {
         // The clock of a connection's first head starts when it is accepted, of a later one at its first byte.
         Self {
             stream,

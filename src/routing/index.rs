@@ -43,8 +43,10 @@ use super::pod::PodSlot;
 
 /// Blocks that are recorded under one hold of the writer lock.
 const CHUNK: usize = 128;
-/// The moment within which nothing is refreshed again, as a part of the time to live and at most.
+/// The moment within which nothing is refreshed again, as a part of the time to live, as a part of the time after which
+/// blocks are dropped for want of room, and at most.
 const MOMENTS_OF_TTL: u64 = 1000;
+const MOMENTS_OF_LIFE: u64 = 16;
 const LONGEST_MOMENT_MS: u64 = 100;
 /// Expired blocks that a record takes out beyond as many as it wrote.
 const SWEEP: usize = 32;
@@ -59,6 +61,8 @@ pub struct PrefixIndex {
     /// Written under the lock only, so without a read-modify-write; read without.
     blocks: AtomicUsize,
     evictions: AtomicU64,
+    /// When the block that was dropped last had been refreshed.
+    evicted_stamp: AtomicU64,
 }
 
 /// Refreshed so long ago that it no longer counts: before `since`.
@@ -83,6 +87,7 @@ impl PrefixIndex {
             table,
             blocks: AtomicUsize::new(0),
             evictions: AtomicU64::new(0),
+            evicted_stamp: AtomicU64::new(0),
         }
     }
 
@@ -145,7 +150,11 @@ impl PrefixIndex {
         bit: u64,
         clock: Clock,
     ) -> (usize, (Cell, u64)) {
-        let moment = self.moment_ms;
+        // Where blocks live shortly, not to refresh one would be felt.
+        let life = clock
+            .now_ms
+            .saturating_sub(self.evicted_stamp.load(Ordering::Relaxed));
+        let moment = self.moment_ms.min(life / MOMENTS_OF_LIFE);
         if moment == 0 {
             return (0, (NO_CELL, 0));
         }
@@ -183,6 +192,7 @@ impl PrefixIndex {
             ttl_ms: self.ttl_ms,
             moment_ms: self.moment_ms,
             evictions: AtomicU64::new(self.evictions()),
+            evicted_stamp: AtomicU64::new(self.evicted_stamp.load(Ordering::Relaxed)),
             ..Self::new(self.max_blocks, Duration::ZERO, pod_capacity)
         };
         let recency = self.recency.lock();
@@ -262,6 +272,8 @@ impl PrefixIndex {
     }
 
     fn evict(&self, recency: &mut Recency, cell: Cell) {
+        self.evicted_stamp
+            .store(self.table.stamp(cell), Ordering::Relaxed);
         self.remove(recency, cell);
         self.evictions
             .store(self.evictions() + 1, Ordering::Relaxed);

@@ -141,6 +141,27 @@ fn what_was_just_recorded_is_not_written_again_but_what_follows_it_is() {
 }
 
 #[test]
+fn where_blocks_live_shortly_a_hot_prompt_is_refreshed_at_once() {
+    let index = PrefixIndex::new(100, HOUR, 1);
+    let hot = chain(&[0, 0, 0]);
+    // A thousand blocks a second: a block lives 100 ms, as long as the longest moment.
+    for round in 0..100 {
+        let now = 1_000 + u64::from(round) * 50;
+        for other in 0..50 {
+            index.record(PodSlot(0), &chain(&[1 + round, 1 + other])[1..], now - 1);
+        }
+        // The index is full from the third round on.
+        let held = if round > 3 {
+            3
+        } else {
+            depths(&index, &hot, now, &[0])[0]
+        };
+        assert_eq!(depths(&index, &hot, now, &[0]), [held], "round {round}");
+        index.record(PodSlot(0), &hot, now);
+    }
+}
+
+#[test]
 fn blocks_older_than_the_ttl_do_not_match_and_come_back_empty() {
     let index = PrefixIndex::new(100, Duration::from_millis(10), 2);
     let blocks = chain(b"ab");
