@@ -125,12 +125,13 @@ fn figures_of_engines_are_as_old_as_the_last_poll() {
     pod.send(0, 0, job(5000), 1, 5000);
     pod.step(0, |_| 1, &mut progress);
     pod.send(0, 1, job(9000), 2, 9000);
-    let load = pod.view().load;
+    let load = pod.view(3_000_000).load;
     assert_eq!((load.in_flight, load.last_pick), (2, 2));
+    assert_eq!(load.running_seconds, 6.0);
     assert_eq!((load.prefilling, load.pending_prefill), (2, 14_000));
     assert_eq!((load.queued, load.kv_usage), (Some(0.0), Some(0.0)));
     pod.poll(1, origin);
-    let load = pod.view().load;
+    let load = pod.view(1).load;
     assert_eq!((load.queued, load.kv_usage), (Some(1.0), Some(0.501)));
 }
 
