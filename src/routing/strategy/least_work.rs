@@ -49,7 +49,7 @@ impl Strategy for LeastWork {
         let usual = Usual::of(candidates.rows());
         for (score, row) in scores.iter_mut().zip(candidates.rows()) {
             let load = &row.load;
-            let speed = speed(load).unwrap_or(usual.speed);
+            let speed = usual.drawn_in(speed(load));
             let running = f64::from(load.in_flight);
             let held_up = match usual.seconds {
                 Some(seconds) => seconds_of(load) / seconds,
@@ -74,6 +74,12 @@ struct Usual {
 }
 
 impl Usual {
+    /// A pod's speed halfway to the mean, by factors: what was learned is also how much ran there at the time, and that the
+    /// score counts by itself.
+    fn drawn_in(&self, speed: Option<f64>) -> f64 {
+        speed.map_or(self.speed, |speed| speed.sqrt() * self.speed.sqrt())
+    }
+
     fn of(rows: &[Candidate]) -> Self {
         let speeds = rows.iter().filter_map(|row| speed(&row.load));
         let (sum, pods) = speeds.fold((0.0, 0.0), |(sum, pods), speed| (sum + speed, pods + 1.0));
@@ -151,7 +157,26 @@ mod tests {
             ..idle()
         };
         check(&[(idle(), 0), (idle(), 5)], &[1.0, 0.5]);
-        check(&[(slow, 0), (waits, 10)], &[2.0, 3.001]);
+        let others_wait = Load {
+            prefill_rate: slow.prefill_rate,
+            ..waits
+        };
+        check(&[(slow, 0), (others_wait, 10)], &[2.0, 6.002]);
+    }
+
+    #[test]
+    fn half_of_what_speeds_differ_by_counts() {
+        let slow = Load {
+            prefill_rate: Some(600.0),
+            ..Load::default()
+        };
+        let fast = Load {
+            prefill_rate: Some(5400.0),
+            ..Load::default()
+        };
+        // The mean is 3000: 1342 and 4025 tokens a second, three times as many instead of nine.
+        let slowest = 1000.0 / 1_800_000f64.sqrt();
+        check(&[(slow, 0), (fast, 0)], &[slowest, slowest / 3.0]);
     }
 
     #[test]
