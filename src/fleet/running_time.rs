@@ -45,7 +45,13 @@ fn millis(at: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use super::super::Pod;
+    use super::super::settings::{PodSpec, PodUrl, Role};
     use super::*;
+    use crate::routing::PodSlot;
 
     fn seconds(seconds: u64) -> Duration {
         Duration::from_secs(seconds)
@@ -80,5 +86,37 @@ mod tests {
         let running = RunningTime::default();
         running.begin(seconds(20));
         assert_eq!(running.seconds(seconds(19)), 0.0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pod_counts_a_request_from_its_choice_to_its_end() {
+        let spec = PodSpec {
+            url: PodUrl {
+                tls: None,
+                host: "127.0.0.1".to_owned(),
+                port: 8000,
+                base_path: String::new(),
+                http2: false,
+            },
+            name: "pod".to_owned(),
+            models: None,
+            role: Role::Mixed,
+            engine: None,
+            labels: BTreeMap::new(),
+            metrics: None,
+            kv_events: None,
+        };
+        let pod = Arc::new(Pod::new(PodSlot(0), spec, None));
+        tokio::time::advance(seconds(100)).await;
+        let mut first = pod.admit(1, 10, None).unwrap();
+        tokio::time::advance(seconds(2)).await;
+        let second = pod.admit(2, 10, None).unwrap();
+        tokio::time::advance(seconds(3)).await;
+        first.answer_began(true);
+        assert_eq!(pod.load().running_seconds, 8.0);
+        drop(first);
+        assert_eq!(pod.load().running_seconds, 3.0);
+        drop(second);
+        assert_eq!(pod.load().running_seconds, 0.0);
     }
 }
