@@ -11,6 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::sim::{self, EngineModel, SimEngine};
 use report::Report;
@@ -53,6 +54,32 @@ pub fn run(options: &Options) -> Result<()> {
 }
 
 async fn show(options: &Options) -> Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    // Signals are never left to the default, which would leave the gateway running.
+    let shown = tokio::select! {
+        shown = table(options) => shown?,
+        _ = tokio::signal::ctrl_c() => bail!("interrupted"),
+        _ = terminate.recv() => bail!("terminated"),
+    };
+    if options.once {
+        return Ok(());
+    }
+    say(&shown.gateway.hints());
+    tokio::select! {
+        interrupted = tokio::signal::ctrl_c() => interrupted?,
+        _ = terminate.recv() => {}
+    }
+    Ok(())
+}
+
+/// What has to stay while one looks at it.
+struct Shown {
+    gateway: Gateway,
+    #[expect(dead_code, reason = "held for its drop, which ends them")]
+    engines: Vec<SimEngine>,
+}
+
+async fn table(options: &Options) -> Result<Shown> {
     say(&format!(
         "Starting {} SIMULATED engines (no model, no GPU: prefill, batching and KV cache by arithmetic) and the real gateway.",
         options.engines
@@ -81,12 +108,7 @@ async fn show(options: &Options) -> Result<()> {
         report.add(strategy, &seen, after.0 - before.0, after.1 - before.1);
     }
     say(&report.table(options.engines));
-    if options.once {
-        return Ok(());
-    }
-    say(&gateway.hints());
-    tokio::signal::ctrl_c().await?;
-    Ok(())
+    Ok(Shown { gateway, engines })
 }
 
 async fn start_engines(count: usize) -> Result<Vec<SimEngine>> {

@@ -126,10 +126,10 @@ impl ProxyHttp for Gateway {
 
     async fn upstream_peer(
         &self,
-        _session: &mut Session,
+        session: &mut Session,
         context: &mut RequestContext,
     ) -> Result<Box<HttpPeer>> {
-        let peer = selection::next_peer(&self.state, context).await;
+        let peer = selection::next_peer(&self.state, session, context).await;
         context.deadline.try_started();
         peer
     }

@@ -3,27 +3,28 @@
 
 mod balancer;
 mod bare;
+mod cores;
 mod engine;
 mod load;
+mod plan;
 mod process;
 mod prompt;
 mod report;
+mod target;
 mod wire;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use balancer::{Balancer, Place};
-use load::Load;
-use process::Process;
-use prompt::Shape;
-use report::{Figures, Report};
+use balancer::Balancer;
+use cores::Cores;
+use plan::{Measure, Test};
+use report::{Report, Setting};
+use target::Target;
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -59,22 +60,12 @@ pub(crate) struct Options {
     /// Where to write report.md and report.json.
     #[arg(long)]
     out: Option<PathBuf>,
-    /// The core of the balancer under test.
-    #[arg(long, default_value_t = 0)]
-    balancer_core: usize,
-    /// The core of load and engines.
-    #[arg(long, default_value_t = 1)]
-    load_core: usize,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
-enum Measure {
-    /// Closed loop: requests a second, CPU a request, memory.
-    Throughput,
-    /// Open loop at a fixed rate: what the balancer adds to the time of an answer.
-    Latency,
-    /// 200 streams, an event each 10 ms: CPU an event.
-    Relay,
+    /// The core of the balancer under test [default: the first this process may use].
+    #[arg(long)]
+    balancer_core: Option<usize>,
+    /// The core of load and engines [default: the next].
+    #[arg(long)]
+    load_core: Option<usize>,
 }
 
 /// The engine's own command, for `compare` to start.
@@ -98,255 +89,153 @@ pub(crate) fn bare(options: &BareOptions) -> Result<()> {
     bare::run(options.listen, &options.engines)
 }
 
-/// One row of what is measured, over all balancers.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Test {
-    measure: Measure,
-    shape: Shape,
-    connections: usize,
-    rate: Option<f64>,
+const LARGEST_BODY_KIB: usize = 32 << 10;
+
+/// Compares, and prints the tables.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    check(options)?;
+    let balancers = wanted(&options.balancers)?;
+    let cores = Cores::choose(options.balancer_core, options.load_core)?;
+    process::pin_self(cores.load)?;
+    let folder = std::env::temp_dir().join(format!("loadtest-compare-{}", std::process::id()));
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let result = compare(options, &balancers, cores, &folder);
+    // Also after an error: nothing in it is of use without the processes.
+    fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+    let report = result?;
+    print(&report.markdown());
+    if let Some(out) = &options.out {
+        write(&report, out)?;
+    }
+    let missing = report.missing_own();
+    if !missing.is_empty() {
+        bail!(
+            "the comparison is not whole: {} failed, see the end of the report",
+            missing.join(", ")
+        );
+    }
+    Ok(())
 }
 
-/// Events of a streamed answer, where the engine sends them at once.
-const EVENTS: u32 = 32;
-const RELAY_STREAMS: usize = 200;
-const RELAY_PAUSE_MS: u32 = 10;
-const RELAY_EVENTS: u32 = 100;
-const WARM_UP: Duration = Duration::from_millis(600);
-const LONGEST_START: Duration = Duration::from_secs(60);
-
-/// Compares, and prints the table.
-pub(crate) fn run(options: &Options) -> Result<()> {
+fn check(options: &Options) -> Result<()> {
     if options.rounds == 0 || options.connections == 0 || options.engines == 0 {
         bail!("--rounds, --connections and --engines must be at least 1");
     }
-    process::pin_self(options.load_core)?;
-    let folder = std::env::temp_dir().join(format!("loadtest-compare-{}", std::process::id()));
-    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    let result = compare(options, &folder);
-    // Also after an error: nothing in it is of use without the processes.
-    fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
-    result
+    if !(0.1..=3600.0).contains(&options.seconds) {
+        bail!("--seconds {}: must be from 0.1 to 3600", options.seconds);
+    }
+    let wrong = |kibibytes: &&usize| !(1..=LARGEST_BODY_KIB).contains(*kibibytes);
+    if let Some(wrong) = options.bodies.iter().find(wrong) {
+        bail!("--bodies {wrong}: must be from 1 to {LARGEST_BODY_KIB} KiB");
+    }
+    Ok(())
 }
 
-/// A balancer that runs, or what has no balancer in between.
-struct Target {
-    name: &'static str,
-    address: SocketAddr,
-    /// `None`: the engine itself.
-    process: Option<Process>,
+fn wanted(names: &[String]) -> Result<Vec<&'static Balancer>> {
+    if names.is_empty() {
+        return Ok(balancer::ALL.iter().collect());
+    }
+    let mut wanted: Vec<&Balancer> = Vec::new();
+    for name in names {
+        let Some(found) = balancer::ALL.iter().find(|known| known.name == name) else {
+            let all: Vec<&str> = balancer::ALL.iter().map(|known| known.name).collect();
+            bail!(
+                "--balancers: no balancer {name:?}; there are {}",
+                all.join(", ")
+            );
+        };
+        if wanted.iter().any(|known| known.name == found.name) {
+            bail!("--balancers: {name} is named twice");
+        }
+        wanted.push(found);
+    }
+    Ok(wanted)
 }
 
-const DIRECT: &str = "(direct)";
-
-fn compare(options: &Options, folder: &Path) -> Result<()> {
-    let addresses = addresses(options.engines)?;
-    let mut engines = Command::new(std::env::current_exe()?);
-    engines.arg("engine");
-    engines.args(addresses.iter().map(ToString::to_string));
-    let mut engines = process::start(&engines, options.load_core, &folder.join("engines.log"))?;
-    until_ready(addresses[0], &mut engines).context("the engines")?;
-
-    let mut targets = vec![Target {
-        name: DIRECT,
-        address: addresses[0],
-        process: None,
-    }];
-    let mut report = Report::default();
-    for balancer in wanted(&options.balancers)? {
-        match start(balancer, options, folder, &addresses) {
-            Ok(target) => targets.push(target),
+fn compare(
+    options: &Options,
+    balancers: &[&Balancer],
+    cores: Cores,
+    folder: &Path,
+) -> Result<Report> {
+    let mut report = Report::new(Setting {
+        seconds: options.seconds,
+        rounds: options.rounds,
+        engines: options.engines,
+        cores,
+    });
+    let addresses = target::addresses(options.engines)?;
+    let _engines = target::start_engines(&addresses, cores.load, folder)?;
+    let mut targets = vec![Target::direct(addresses[0])];
+    for balancer in balancers {
+        let started = balancer
+            .program
+            .find(&options.path)
+            .map_err(anyhow::Error::msg)
+            .and_then(|found| {
+                let path = &found.path;
+                let target = Target::start(balancer, path, cores.balancer, folder, &addresses)?;
+                Ok((target, found.version))
+            });
+        match started {
+            Ok((target, version)) => {
+                report.compared(balancer.name, version, balancer.about);
+                targets.push(target);
+            }
             Err(problem) => {
                 say(&format!("without {}: {problem:#}", balancer.name));
                 report.skipped(balancer.name, format!("{problem:#}"));
             }
         }
     }
-    for test in tests(options) {
+    for test in plan::tests(&options.measure, &options.bodies, options.connections) {
         for round in 0..options.rounds {
-            for target in &targets {
-                say(&format!(
-                    "{:?} {} KiB{} round {}: {}",
-                    test.measure,
-                    test.shape.body >> 10,
-                    test.shape.stream.map_or("", |_| " streamed"),
-                    round + 1,
-                    target.name
-                ));
-                match measure(&test, target, options) {
-                    Ok(figures) => report.add(test, target.name, figures),
-                    Err(problem) => {
-                        say(&format!("{}: {problem:#}", target.name));
-                        report.failed(test, target.name, format!("{problem:#}"));
-                    }
-                }
-            }
+            say(&format!("{}, round {}", test.title(), round + 1));
+            measure(&test, round, &mut targets, options, &mut report);
         }
     }
-    print(&report.markdown());
-    if let Some(out) = &options.out {
-        fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
-        let json = serde_json::to_string_pretty(&report.json())?;
-        for (name, text) in [("report.md", report.markdown()), ("report.json", json)] {
-            let path = out.join(name);
-            fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(report)
+}
+
+/// One round: all once. Those that have ended are left out from then on.
+fn measure(
+    test: &Test,
+    round: usize,
+    targets: &mut Vec<Target>,
+    options: &Options,
+    report: &mut Report,
+) {
+    let measured = Duration::from_secs_f64(options.seconds);
+    let mut ended = Vec::new();
+    for place in plan::order(targets.len(), round) {
+        let target = &mut targets[place];
+        let problem = match target.measure(test, measured) {
+            Ok(figures) => {
+                report.add(test, target.name, round, figures);
+                continue;
+            }
+            Err(problem) => problem,
+        };
+        let mut why = format!("{problem:#}");
+        if let Err(end) = target.check() {
+            why = format!("{end:#}; it is left out from here on");
+            ended.push(target.name);
         }
+        if report.failed(test, target.name, &why) {
+            say(&format!("{}: {why}", target.name));
+        }
+    }
+    targets.retain(|target| !ended.contains(&target.name));
+}
+
+fn write(report: &Report, out: &Path) -> Result<()> {
+    fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;
+    let json = serde_json::to_string_pretty(&report.json())?;
+    for (name, text) in [("report.md", report.markdown()), ("report.json", json)] {
+        let path = out.join(name);
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(())
-}
-
-fn addresses(count: usize) -> Result<Vec<SocketAddr>> {
-    // Held together, so that no two are the same.
-    let held: Result<Vec<_>> = (0..count).map(|_| process::hold_address()).collect();
-    held?
-        .iter()
-        .map(|socket| Ok(socket.local_addr()?))
-        .collect()
-}
-
-fn wanted(names: &[String]) -> Result<Vec<&'static Balancer>> {
-    let known: BTreeMap<&str, &Balancer> = balancer::ALL
-        .iter()
-        .map(|balancer| (balancer.name, balancer))
-        .collect();
-    if names.is_empty() {
-        return Ok(balancer::ALL.iter().collect());
-    }
-    let find = |name: &String| {
-        let all = || known.keys().copied().collect::<Vec<_>>().join(", ");
-        known
-            .get(name.as_str())
-            .copied()
-            .with_context(|| format!("--balancers: no balancer {name:?}; there are {}", all()))
-    };
-    names.iter().map(find).collect()
-}
-
-fn start(
-    balancer: &Balancer,
-    options: &Options,
-    folder: &Path,
-    engines: &[SocketAddr],
-) -> Result<Target> {
-    let program = balancer.program.find(&options.path);
-    let program = program.map_err(|how| anyhow::anyhow!(how))?;
-    let own = folder.join(balancer.name.replace(' ', "-"));
-    fs::create_dir_all(&own)?;
-    let free = addresses(2)?;
-    let place = Place {
-        program: &program,
-        folder: &own,
-        listen: free[0],
-        admin: free[1],
-        engines,
-    };
-    let command = (balancer.command)(&place)?;
-    let mut process = process::start(&command, options.balancer_core, &own.join("log"))?;
-    until_ready(place.listen, &mut process)?;
-    Ok(Target {
-        name: balancer.name,
-        address: place.listen,
-        process: Some(process),
-    })
-}
-
-/// Waits for the first right answer.
-fn until_ready(address: SocketAddr, process: &mut Process) -> Result<()> {
-    let shape = Shape {
-        body: 1 << 10,
-        stream: None,
-        pause_ms: 0,
-    };
-    let mut prompts = prompt::Prompts::new(shape, 0);
-    let begun = Instant::now();
-    loop {
-        process.check()?;
-        let tried = wire::Connection::open(address)
-            .and_then(|mut connection| connection.exchange(prompts.next(), 0, |_| {}));
-        match tried {
-            Ok(()) => return Ok(()),
-            Err(error) if begun.elapsed() > LONGEST_START => {
-                let output = process.last_output();
-                return Err(
-                    error.context(format!("no right answer in a minute; it said:\n{output}"))
-                );
-            }
-            Err(_) => std::thread::sleep(Duration::from_millis(100)),
-        }
-    }
-}
-
-fn tests(options: &Options) -> Vec<Test> {
-    let mut tests = Vec::new();
-    for &measure in &options.measure {
-        if measure == Measure::Relay {
-            tests.push(Test {
-                measure,
-                shape: Shape {
-                    body: 1 << 10,
-                    stream: Some(RELAY_EVENTS),
-                    pause_ms: RELAY_PAUSE_MS,
-                },
-                connections: RELAY_STREAMS,
-                rate: None,
-            });
-            continue;
-        }
-        for &kibibytes in &options.bodies {
-            for stream in [None, Some(EVENTS)] {
-                let shape = Shape {
-                    body: kibibytes << 10,
-                    stream,
-                    pause_ms: 0,
-                };
-                tests.push(Test {
-                    measure,
-                    shape,
-                    connections: options.connections,
-                    rate: (measure == Measure::Latency).then(|| moderate_rate(shape)),
-                });
-            }
-        }
-    }
-    tests
-}
-
-/// Requests a second that every balancer can serve with time to spare.
-fn moderate_rate(shape: Shape) -> f64 {
-    let rate = match shape.body >> 10 {
-        0..=4 => 3000.0,
-        5..=64 => 2000.0,
-        65..=1024 => 300.0,
-        _ => 20.0,
-    };
-    match shape.stream {
-        None => rate,
-        Some(_) => f64::min(rate, 300.0),
-    }
-}
-
-fn measure(test: &Test, target: &Target, options: &Options) -> Result<Figures> {
-    let load = Load {
-        connections: test.connections,
-        shape: test.shape,
-        rate: test.rate,
-        warm_up: WARM_UP,
-        measured: Duration::from_secs_f64(options.seconds),
-    };
-    let mut used = Vec::with_capacity(2);
-    let seen = load::run(target.address, &load, || {
-        used.push(target.process.as_ref().map(Process::cpu).transpose());
-    })?;
-    let mut used = used.into_iter();
-    let (Some(before), Some(after)) = (used.next(), used.next()) else {
-        bail!("the load did not run to its end");
-    };
-    let cpu = match (before?, after?) {
-        (Some(before), Some(after)) => Some(after.saturating_sub(before)),
-        _ => None,
-    };
-    let memory = target.process.as_ref().map(Process::memory).transpose()?;
-    Ok(Figures::new(&seen, cpu, memory))
 }
 
 #[expect(

@@ -4,22 +4,28 @@
 //! the way out. `warmgate check` prints these, and so does the log at the start.
 
 mod idle;
+mod served;
+mod strategies;
 #[cfg(test)]
 mod tests;
 
 use std::time::Duration;
 
+use self::served::Served;
 use super::{Config, Fits};
 
 /// One line a warning, `path.to.key: what is bad; what to do`.
 pub(super) fn lint(config: &Config) -> Vec<String> {
+    let served = Served::new(config);
+    let named = strategies::all(config, &served);
     let mut warnings = Warnings(Vec::new());
-    health(config, &mut warnings);
+    health(config, &served, &mut warnings);
     timeouts(config, &mut warnings);
     index(config, &mut warnings);
-    models(config, &mut warnings);
-    idle::standalone_prefix_cache(config, &mut warnings);
-    metrics(config, &mut warnings);
+    models(config, &served, &mut warnings);
+    idle::standalone_prefix_cache(config, &named, &mut warnings);
+    strategies::metrics(&named, &mut warnings);
+    strategies::goals(config, &named, &mut warnings);
     warnings.0
 }
 
@@ -32,7 +38,7 @@ impl Warnings {
     }
 }
 
-fn health(config: &Config, warnings: &mut Warnings) {
+fn health(config: &Config, served: &Served<'_>, warnings: &mut Warnings) {
     let health = &config.health;
     if health.timeout > health.interval {
         warnings.add(
@@ -43,14 +49,18 @@ fn health(config: &Config, warnings: &mut Warnings) {
             ),
         );
     }
-    let pods = config.pods.len();
-    let kept = (pods as f64 * health.min_available).ceil() as usize;
-    if pods > 1 && kept >= pods {
+    let all_kept = |pods: usize| (pods as f64 * health.min_available).ceil() as usize >= pods;
+    let groups = served.groups().into_iter();
+    let fixed = groups.filter(|group| group.pods.len() > 1 && all_kept(group.pods.len()));
+    // What lets one go of the fewest does of more.
+    if let Some(group) = fixed.min_by_key(|group| group.pods.len()) {
+        let pods = group.pods.len();
         warnings.add(
             "health.min_available",
             format!(
-                "{} of {pods} pods are all of them, so no check ever takes one out; at most {} lets one go",
+                "{} of {} are all of them, so no check ever takes one out; at most {} lets one go",
                 health.min_available,
+                group.shown(),
                 rounded_down((pods - 1) as f64 / pods as f64),
             ),
         );
@@ -75,7 +85,7 @@ fn timeouts(config: &Config, warnings: &mut Warnings) {
             );
         }
     }
-    let tries = config.retry.attempts + 1;
+    let tries = (config.retry.attempts + 1).min(config.pods.len());
     let connecting = timeouts.connect.unwrap_or(Duration::ZERO);
     if connecting.saturating_mul(u32::try_from(tries).unwrap_or(u32::MAX)) >= whole {
         warnings.add(
@@ -131,16 +141,10 @@ fn index(config: &Config, warnings: &mut Warnings) {
     }
 }
 
-fn models(config: &Config, warnings: &mut Warnings) {
-    // Only when every pod is told what it serves is that all there is.
-    let served: Option<Vec<_>> = config.pods.iter().map(|pod| pod.models.as_ref()).collect();
-    let served: Option<Vec<&String>> = served.map(|lists| lists.into_iter().flatten().collect());
+fn models(config: &Config, served: &Served<'_>, warnings: &mut Warnings) {
     for (name, model) in &config.models {
         let path = format!("models.{name}");
-        if served
-            .as_ref()
-            .is_some_and(|served| !served.contains(&name))
-        {
+        if served.groups_of(name, model).is_empty() {
             warnings.add(
                 &path,
                 "no pod serves a model of this name, so its settings are for nothing; correct the name, or the models of a pod",
@@ -175,67 +179,6 @@ fn models(config: &Config, warnings: &mut Warnings) {
             }
         }
     }
-}
-
-/// Strategies that know nothing but what engines tell in their metrics.
-const BY_METRICS: &[&str] = &[
-    "least-kv-cache",
-    "least-gpu-cache",
-    "least-utilization",
-    "least-latency",
-    "least-busy-time",
-    "throughput",
-];
-
-fn metrics(config: &Config, warnings: &mut Warnings) {
-    let Some(silent) = config.pods.iter().find(|pod| pod.metrics.is_none()) else {
-        return;
-    };
-    for (path, strategy, _) in strategies(config) {
-        let names = strategy.split(',').map(|item| match item.split_once(':') {
-            Some((name, _)) => name.trim(),
-            None => item.trim(),
-        });
-        for name in names.filter(|name| BY_METRICS.contains(name)) {
-            warnings.add(
-                &path,
-                format!(
-                    "{name} goes by the engines' metrics, which pod {} has not (metrics: none); give its path, or take another strategy",
-                    silent.name
-                ),
-            );
-        }
-    }
-}
-
-/// Every strategy that the file names, with its path and the profile that names it.
-fn strategies(config: &Config) -> Vec<(String, &str, Option<&super::Profile>)> {
-    let mut all = vec![(
-        "routing.strategy".to_owned(),
-        config.routing.strategy.as_str(),
-        None,
-    )];
-    for (name, model) in &config.models {
-        let own = [
-            ("strategy", &model.strategy),
-            ("lockedRoutingStrategy", &model.locked_strategy),
-        ];
-        for (key, strategy) in own {
-            all.extend(
-                strategy
-                    .as_deref()
-                    .map(|strategy| (format!("models.{name}.{key}"), strategy, None)),
-            );
-        }
-        for (profile, settings) in &model.profiles {
-            let strategy = settings.routing_strategy.as_deref();
-            all.extend(strategy.map(|strategy| {
-                let path = format!("models.{name}.profiles.{profile}.routingStrategy");
-                (path, strategy, Some(settings))
-            }));
-        }
-    }
-    all
 }
 
 /// To two digits, so that what is told to be enough is.

@@ -45,7 +45,7 @@ fn load_with(
     })
 }
 
-pub(super) fn load(text: &str) -> Result<Config, ConfigErrors> {
+fn load(text: &str) -> Result<Config, ConfigErrors> {
     load_with(text, &[], &[])
 }
 

@@ -34,6 +34,12 @@ pub(super) struct Seen {
     pub(super) failed: usize,
 }
 
+/// For the strategies that go by users or by sessions.
+struct Who {
+    user: String,
+    session: String,
+}
+
 const CLIENTS: usize = 16;
 const SYSTEM_PROMPTS: usize = 24;
 const TURNS: usize = 3;
@@ -78,7 +84,11 @@ impl Traffic {
                     "why? ".repeat(40)
                 );
                 messages.push(json!({"role": "user", "content": question}));
-                match self.ask(&http, &messages).await {
+                let who = Who {
+                    user: format!("client {number}"),
+                    session: format!("run {} client {number} session {session}", self.salt),
+                };
+                match self.ask(&http, &who, &messages).await {
                     Ok((pod, first_event)) => {
                         *seen.by_pod.entry(pod).or_default() += 1;
                         seen.first_event.push(first_event);
@@ -96,11 +106,13 @@ impl Traffic {
             + &format!("rule {number} of this assistant. ").repeat(400)
     }
 
-    async fn ask(&self, http: &Http, messages: &[Value]) -> Result<(String, Duration)> {
+    async fn ask(&self, http: &Http, who: &Who, messages: &[Value]) -> Result<(String, Duration)> {
         let body = json!({"model": MODEL, "stream": true, "max_tokens": 16, "messages": messages});
         let request = Request::post(format!("http://{}/v1/chat/completions", self.gateway))
             .header(header::CONTENT_TYPE, "application/json")
             .header("routing-strategy", &self.strategy)
+            .header("user", &who.user)
+            .header("x-aibrix-session-key", &who.session)
             .body(Full::from(body.to_string()))?;
         let started = Instant::now();
         let mut answer = http.request(request).await?;

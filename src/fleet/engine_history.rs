@@ -1,7 +1,8 @@
 //! What an engine's counters say of its last minute: means per request and per token.
 //!
 //! Counters tell of all time. The figures here are of what was added since the snapshot of about a minute ago; with
-//! nothing added the last ones stay, and an engine that has begun again counts from its new zero.
+//! nothing added the last ones stay for as long as the engine tells the counters they are from, and an engine that has
+//! begun again counts from its new zero.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -114,6 +115,8 @@ impl History {
 impl Recent {
     fn of(added: &Counters, passed: Duration, last: &Self) -> Self {
         use Counter::*;
+        let told = |counters: &[Counter]| counters.iter().any(|one| added.get(*one).is_some());
+        let kept = |last: Option<f64>, of: &[Counter]| last.filter(|_| told(of));
         // Without times of its own for prefill, the time to the first token: waiting included, which is then not told
         // apart.
         let prefill = added
@@ -123,10 +126,16 @@ impl Recent {
             .ratio(DecodeSeconds, GeneratedTokens)
             .or_else(|| added.ratio(TokenSeconds, Tokens));
         Self {
-            queue_seconds: added.ratio(QueueSeconds, Queued).or(last.queue_seconds),
-            prefill_seconds_per_token: prefill.or(last.prefill_seconds_per_token),
-            decode_seconds_per_token: decode.or(last.decode_seconds_per_token),
-            output_tokens: added.ratio(OutputTokens, Outputs).or(last.output_tokens),
+            queue_seconds: added
+                .ratio(QueueSeconds, Queued)
+                .or_else(|| kept(last.queue_seconds, &[Queued])),
+            prefill_seconds_per_token: prefill
+                .or_else(|| kept(last.prefill_seconds_per_token, &[PromptTokens])),
+            decode_seconds_per_token: decode
+                .or_else(|| kept(last.decode_seconds_per_token, &[GeneratedTokens, Tokens])),
+            output_tokens: added
+                .ratio(OutputTokens, Outputs)
+                .or_else(|| kept(last.output_tokens, &[Outputs])),
             weighted_token_rate: added.weighted_tokens().and_then(|tokens| {
                 (passed > Duration::ZERO).then(|| tokens / passed.as_secs_f64())
             }),
@@ -208,6 +217,8 @@ mod tests {
             }
         );
         assert_eq!(tick(150, page(10.0)).queue_seconds, Some(0.5));
+        // Its metrics are not to be had any more.
+        assert_eq!(tick(160, Counters::default()), Recent::default());
     }
 
     #[test]

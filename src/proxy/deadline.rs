@@ -14,10 +14,13 @@ pub(super) struct Deadline {
     request: Option<Duration>,
     first_byte: Option<Duration>,
     idle: Option<Duration>,
-    /// Milliseconds after `start` at which the engine was last heard of: the try's start, then each chunk.
+    /// Milliseconds after `start` at which the engine was last heard of: the try's start, then each chunk. [`NEVER`] while
+    /// there has been no try: a request that waits for a pod does not wait for an engine.
     heard_ms: AtomicU64,
     answered: std::sync::atomic::AtomicBool,
 }
+
+const NEVER: u64 = u64::MAX;
 
 impl Deadline {
     pub(super) fn new(timeouts: &Timeouts, start: Instant) -> Self {
@@ -26,7 +29,7 @@ impl Deadline {
             request: timeouts.request,
             first_byte: timeouts.first_byte,
             idle: timeouts.idle,
-            heard_ms: AtomicU64::new(0),
+            heard_ms: AtomicU64::new(NEVER),
             answered: false.into(),
         }
     }
@@ -65,23 +68,24 @@ impl Deadline {
 
     fn hear(&self) {
         let elapsed = self.start.elapsed().as_millis();
-        self.heard_ms.store(
-            u64::try_from(elapsed).unwrap_or(u64::MAX),
-            Ordering::Relaxed,
-        );
+        self.heard_ms
+            .store(u64::try_from(elapsed).unwrap_or(NEVER), Ordering::Relaxed);
     }
 
     fn next(&self) -> Option<(Instant, &'static str)> {
-        let heard = self.start + Duration::from_millis(self.heard_ms.load(Ordering::Relaxed));
+        let heard = match self.heard_ms.load(Ordering::Relaxed) {
+            NEVER => None,
+            after => Some(self.start + Duration::from_millis(after)),
+        };
         let silence = if self.answered.load(Ordering::Relaxed) {
-            self.idle.map(|limit| {
+            heard.zip(self.idle).map(|(heard, limit)| {
                 (
                     heard + limit,
                     "no further data from the engine within timeouts.idle",
                 )
             })
         } else {
-            self.first_byte.map(|limit| {
+            heard.zip(self.first_byte).map(|(heard, limit)| {
                 (
                     heard + limit,
                     "no answer from the engine within timeouts.first_byte",
@@ -124,6 +128,15 @@ mod tests {
         let reason = deadline.expired().await;
         assert!(reason.contains("first_byte"), "{reason}");
         assert_eq!(start.elapsed().as_secs(), 8);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn waiting_for_a_pod_is_not_waiting_for_an_engine() {
+        let start = Instant::now();
+        let deadline = Deadline::new(&timeouts(Some(9), Some(5), None), start);
+        let reason = deadline.expired().await;
+        assert!(reason.contains("timeouts.request"), "{reason}");
+        assert_eq!(start.elapsed().as_secs(), 9);
     }
 
     #[tokio::test(start_paused = true)]

@@ -73,7 +73,9 @@ pub(super) fn to_engine(
     upstream.remove_header(&EXPECT);
     if context.body_length > 0 {
         upstream.remove_header(&TRANSFER_ENCODING);
-        upstream.insert_header(CONTENT_LENGTH, context.body_length)?;
+        if !has_length(&upstream.headers, context.body_length) {
+            upstream.insert_header(CONTENT_LENGTH, context.body_length)?;
+        }
     }
     if context.decoded {
         upstream.remove_header(&CONTENT_ENCODING);
@@ -131,6 +133,14 @@ pub(super) fn fit_framing(response: &mut ResponseHeader, client: Version) {
     if bodyless || response.status == StatusCode::NOT_MODIFIED || client == Version::HTTP_10 {
         response.remove_header(&TRANSFER_ENCODING);
     }
+}
+
+fn has_length(headers: &HeaderMap, length: usize) -> bool {
+    let mut lengths = headers.get_all(CONTENT_LENGTH).iter();
+    let told = lengths.next().and_then(|value| value.to_str().ok());
+    lengths.next().is_none()
+        && told.is_some_and(|told| told.bytes().all(|byte| byte.is_ascii_digit()))
+        && told.and_then(|told| told.parse().ok()) == Some(length)
 }
 
 /// The chain the client came through, with the address that we saw added. Nothing of it is believed.

@@ -165,7 +165,7 @@ fn route_by_body(
         seed: state.next_seed(),
         prompt_tokens: Request::tokens_of(request.prompt.len()),
         user: header_text(headers, &USER),
-        session: session(headers, &snapshot, context),
+        session: session(headers, model, context),
         selector,
         profile,
     });
@@ -223,16 +223,16 @@ fn route_by_path(
         seed: state.next_seed(),
         prompt_tokens: 0,
         user: header_text(&header.headers, &USER),
-        session: session(&header.headers, &snapshot, context),
+        session: session(&header.headers, model.unwrap_or(snapshot.all()), context),
         selector,
         profile,
     });
     Ok(())
 }
 
-fn session(headers: &HeaderMap, snapshot: &Snapshot, context: &RequestContext) -> ClientSession {
+fn session(headers: &HeaderMap, pods: &ModelPods, context: &RequestContext) -> ClientSession {
     let settings = &context.live.router.settings().session_affinity;
-    ClientSession::of(headers, &settings.key_headers, snapshot)
+    ClientSession::of(headers, &settings.key_headers, pods.served_by())
 }
 
 /// Labels that the pod must have; several headers are one list, as HTTP has it.

@@ -1,7 +1,7 @@
 //! Where requests wait that no pod can take within its latency goal.
 //!
 //! For each model one request at a time looks for a pod, those behind it wait for their turn; so they are served as they
-//! came. Each request that leaves a pod wakes those that look, if there are any.
+//! came. Only requests that filter the pods take no turn. Each request that leaves a pod wakes those that look, if there are any.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -85,6 +85,19 @@ pub(super) fn unwrap(session: &mut Session, replay: &Replay) {
     }
 }
 
+/// Resolves when there is no sense in a request any more that has not been sent on yet: its client has left, or a limit has
+/// passed. Never for a session that is not wrapped: what its client sends next is for the engine.
+pub(super) async fn ended(session: &mut Session) -> Box<Error> {
+    if session.downstream_session.as_custom().is_none() {
+        return std::future::pending().await;
+    }
+    loop {
+        if let Err(error) = session.downstream_session.read_body_or_idle(true).await {
+            return error.into_down();
+        }
+    }
+}
+
 struct ReplaySession {
     /// `None` only inside `drop`.
     inner: Option<Box<ServerSession>>,

@@ -6,10 +6,12 @@ use std::time::Instant;
 use http::StatusCode;
 use pingora_core::Result;
 use pingora_core::upstreams::peer::HttpPeer;
+use pingora_proxy::Session;
 
 use super::context::{Attempt, RequestContext, Routing};
 use super::error::ErrorAnswer;
 use super::queue::Leaving;
+use super::replay;
 use super::state::State;
 use crate::fleet::{ModelPods, Snapshot, Wanted};
 use crate::metrics::Routed;
@@ -23,6 +25,7 @@ thread_local! {
 /// The peer of the next try. A pod that failed before is off the count already.
 pub(super) async fn next_peer(
     state: &State,
+    session: &mut Session,
     context: &mut RequestContext,
 ) -> Result<Box<HttpPeer>> {
     context.attempt = None;
@@ -30,15 +33,24 @@ pub(super) async fn next_peer(
         .routing
         .as_ref()
         .filter(|routing| routing.plan.most_requests().is_some());
-    let Some(model) = limited.map(|routing| routing.model.clone()) else {
+    let queued = limited.map(|routing| (routing.model.clone(), routing.selector.is_some()));
+    let Some((model, selects)) = queued else {
         return look(state, context).unwrap_or_else(|| Err(context.fail(ErrorAnswer::internal())));
     };
     let patience = context.live.router.settings().slo.max_wait;
     let found = async {
-        let _turn = state.queue.turn(model.as_deref()).await;
+        // What waits for certain pods waits beside the others: it may wait while there are pods for them.
+        let _turn = match selects {
+            false => Some(state.queue.turn(model.as_deref()).await),
+            true => None,
+        };
         state.queue.until(|| look(state, context)).await
     };
-    let found = tokio::time::timeout(patience, found).await;
+    let found = tokio::select! {
+        biased;
+        found = tokio::time::timeout(patience, found) => found,
+        ended = replay::ended(session) => return Err(ended),
+    };
     found.unwrap_or_else(|_| Err(context.fail(ErrorAnswer::all_full(patience))))
 }
 

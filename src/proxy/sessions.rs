@@ -4,12 +4,13 @@
 //! own pods: what it says is never connected to.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderMap;
 
-use crate::fleet::{Pod, Snapshot};
+use crate::fleet::Pod;
 use crate::routing::PodSlot;
 
 pub(super) const SESSION_ID: &str = "x-session-id";
@@ -26,10 +27,11 @@ pub(super) struct ClientSession {
 }
 
 impl ClientSession {
-    /// `keys`: headers that may hold a key.
-    pub(super) fn of(headers: &HeaderMap, keys: &[String], snapshot: &Snapshot) -> Self {
+    /// `keys`: headers that may hold a key. `pods`: those that serve the request's model; others may share an address with
+    /// them, behind another path.
+    pub(super) fn of(headers: &HeaderMap, keys: &[String], pods: &[Arc<Pod>]) -> Self {
         Self {
-            pod: pod(headers, snapshot),
+            pod: pod(headers, pods),
             key: key(headers, keys),
         }
     }
@@ -40,10 +42,9 @@ pub(super) fn id_of(pod: &Pod) -> String {
     STANDARD.encode(pod.address())
 }
 
-fn pod(headers: &HeaderMap, snapshot: &Snapshot) -> Option<PodSlot> {
+fn pod(headers: &HeaderMap, pods: &[Arc<Pod>]) -> Option<PodSlot> {
     let address = address(headers.get(SESSION_ID)?.as_bytes())?;
-    let mut pods = snapshot.pods().iter();
-    let named = pods.find(|pod| pod.address_now() == Some(address));
+    let named = pods.iter().find(|pod| pod.address_now() == Some(address));
     Some(named?.slot())
 }
 
@@ -68,6 +69,8 @@ fn address(id: &[u8]) -> Option<SocketAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{Config, Environment, SourceFile, Sources};
+    use crate::fleet::Fleet;
 
     #[test]
     fn an_id_is_an_address_in_base64_and_nothing_else() {
@@ -93,6 +96,31 @@ mod tests {
         }
         for id in [&b"*"[..], b"MTA", b"\xff\xff\xff\xff", &[b'A'; 65]] {
             assert_eq!(address(id), None);
+        }
+    }
+
+    #[test]
+    fn an_id_names_a_pod_of_the_request_s_model() {
+        let text = "pods: [{url: http://10.0.0.1:80/a, name: a, models: [m-a]}, {url: http://10.0.0.1:80/b, name: b, models: [m-b]}]";
+        let path = std::path::Path::new("warmgate.yaml");
+        let config = Config::load(Sources {
+            file: Some(SourceFile { path, text }),
+            pods: &[],
+            environment: &Environment::default(),
+            strategy: &|_| Ok(()),
+        });
+        let fleet = Fleet::new(&config.unwrap());
+        let snapshot = fleet.snapshot();
+        let mut headers = HeaderMap::new();
+        let id = STANDARD.encode("10.0.0.1:80");
+        headers.insert(SESSION_ID, id.parse().unwrap());
+        for (model, at) in [("m-a", 0), ("m-b", 1)] {
+            let pods = snapshot.model(model).unwrap().served_by();
+            assert_eq!(
+                pod(&headers, pods),
+                Some(snapshot.pods()[at].slot()),
+                "{model}"
+            );
         }
     }
 

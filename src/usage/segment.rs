@@ -4,11 +4,15 @@
 //! key: in text a quotation mark always has a backslash before it, so `"usage"` without one is
 //! outside a string. Depth is counted from whichever end of the document is there.
 
-use super::Usage;
-use super::told::Told;
+use std::sync::LazyLock;
+
 use memchr::memmem;
 
+use super::Usage;
+use super::told::Told;
+
 const KEY: &[u8] = b"\"usage\"";
+static FINDER: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(KEY));
 
 pub(super) struct Segment<'a> {
     pub(super) bytes: &'a [u8],
@@ -93,22 +97,28 @@ fn scan_document(bytes: &[u8], starts_clean: bool, ends_clean: bool, found: &mut
     let Some(first) = keys(bytes).next() else {
         return;
     };
-    let start = if starts_clean { 0 } else { first };
-    let text = &bytes[start..];
-    let (candidates, end_depth) = walk(text);
-    for candidate in candidates {
-        let depth = match (starts_clean, ends_clean) {
-            (true, _) => candidate.depth,
-            (false, true) => candidate.depth - end_depth,
-            (false, false) => continue,
-        };
-        found.add(depth, &text[candidate.value]);
+    // Counts stand near the end of a document: where that is there, nothing before them needs to be looked at.
+    if ends_clean {
+        let text = &bytes[first..];
+        let (candidates, end_depth) = walk(text);
+        let complete = end_depth < 0;
+        if complete || !starts_clean {
+            for candidate in candidates {
+                found.add(candidate.depth - end_depth, &text[candidate.value]);
+            }
+            return;
+        }
+    }
+    if starts_clean {
+        for candidate in walk(bytes).0 {
+            found.add(candidate.depth, &bytes[candidate.value]);
+        }
     }
 }
 
 /// Where a key `usage` stands for sure: no backslash before its first quotation mark.
 fn keys(bytes: &[u8]) -> impl Iterator<Item = usize> + '_ {
-    memmem::find_iter(bytes, KEY).filter(|at| {
+    FINDER.find_iter(bytes).filter(|at| {
         let outside_text = at
             .checked_sub(1)
             .is_some_and(|before| bytes[before] != b'\\');

@@ -12,6 +12,7 @@ mod cancel;
 mod capture;
 mod check;
 mod client_certificates;
+mod demo;
 mod filters;
 mod framing;
 mod http2;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::client::{Answer, post_json};
+use crate::support::client::{Answer, post_json, request};
 use crate::support::gateway::Gateway;
 use crate::support::{engines, eventually};
 
@@ -106,4 +106,63 @@ async fn the_next_turn_matches_what_was_answered() {
 async fn without_the_setting_answers_are_not_noted() {
     let [chat, ..] = paths();
     assert_eq!(second_turn("", &chat, true).await, 0);
+}
+
+/// A chat's answer as this engine would give it; what the next turn, which repeats the text and these calls, then matches.
+async fn matched_after(fault: &Value, calls: &Value) -> u64 {
+    let engines = engines(3, &["m-a"]).await;
+    let gateway = Gateway::start(&format!("{NOTED}{}", engines.pods())).await;
+    let [chat, ..] = paths();
+    let mut body = chat.first.clone();
+    body["model"] = json!("m-a");
+    body["stream"] = json!(fault["raw_response"].is_null());
+    body["max_tokens"] = json!(TOKENS);
+    let headers = [
+        ("content-type", "application/json"),
+        ("x-sim-fault", &fault.to_string()),
+    ];
+    let body = body.to_string();
+    let first = request(
+        gateway.address,
+        "POST",
+        chat.path,
+        &headers,
+        body.as_bytes(),
+    )
+    .await;
+    assert_eq!(first.expect("an answer").status, 200);
+    assert_eq!(matched(&gateway, 1).await, 0);
+    let mut next = (chat.second)(&"word ".repeat(TOKENS));
+    next["messages"][1]["tool_calls"] = calls.clone();
+    send(&gateway, &chat, &next, false).await;
+    matched(&gateway, 2).await
+}
+
+fn document(message: &Value, headers: &str) -> Value {
+    let body = json!({"choices": [{"index": 0, "message": message}]}).to_string();
+    let length = body.len();
+    json!({"raw_response": format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n{headers}\r\n{body}")})
+}
+
+#[tokio::test]
+async fn calls_of_tools_end_what_is_noted() {
+    let text = "word ".repeat(TOKENS);
+    let calls =
+        json!([{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}]);
+    let both = json!({"role": "assistant", "content": text, "tool_calls": calls});
+    let blocks = ((QUESTION.len() + 1 + text.len()) / 128) as u64;
+    assert_eq!(matched_after(&document(&both, ""), &calls).await, blocks);
+    let only_calls = json!({"role": "assistant", "content": null, "tool_calls": calls});
+    let found = matched_after(&document(&only_calls, ""), &calls).await;
+    assert_eq!(found, 0);
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_or_is_not_complete_is_not_noted() {
+    let text = "word ".repeat(TOKENS);
+    let message = json!({"role": "assistant", "content": text});
+    let compressed = document(&message, "content-encoding: gzip\r\n");
+    assert_eq!(matched_after(&compressed, &Value::Null).await, 0);
+    let cut = json!({"die_after_events": TOKENS - 2});
+    assert_eq!(matched_after(&cut, &Value::Null).await, 0);
 }

@@ -142,3 +142,51 @@ async fn with_a_latency_goal_requests_wait_for_a_pod_that_can_keep_it() {
     drop(second);
     gateway.until_idle().await;
 }
+
+#[tokio::test]
+async fn a_request_that_waits_for_certain_pods_holds_up_no_other() {
+    let engines = engines(2, &["m-a"]).await;
+    let slo = "routing: {strategy: slo, slo: {pod_requests: 1, max_wait: 5m}}\n";
+    let pods = engines
+        .pods()
+        .replace("name: e1}", "name: e1, labels: {tier: gold}}");
+    let gateway = Gateway::start(&(pods + slo)).await;
+    let gold = ("external-filter", "tier=gold");
+    let held = begin(gateway.address, CHAT, &[NEVER, gold], &chat("first ")).await;
+    until_in_flight(&gateway, &[1, 0]).await;
+    let mut waits = begin(gateway.address, CHAT, &[gold], &chat("second ")).await;
+    for number in 0..5 {
+        let answer = ask(&gateway, &[], &chat(&format!("{number} "))).await;
+        assert_eq!((answer.status, answer.pod()), (200, "e2"));
+    }
+    drop(held);
+    let answer = waits.answer().await.expect("an answer");
+    assert_eq!((answer.status, answer.pod()), (200, "e1"));
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_while_it_waits_leaves_the_queue() {
+    let engines = engines(1, &["m-a"]).await;
+    let slo = "routing: {strategy: slo, slo: {pod_requests: 1, max_wait: 5m}}\n";
+    let gateway = Gateway::start(&(engines.pods() + slo)).await;
+    let held = begin(gateway.address, CHAT, &[NEVER], &chat("first ")).await;
+    until_in_flight(&gateway, &[1]).await;
+    let waits = begin(gateway.address, CHAT, &[], &chat("second ")).await;
+    let behind = begin(gateway.address, CHAT, &[], &chat("third ")).await;
+    drop((waits, behind));
+    let gone = || {
+        let log = gateway.access_log();
+        let lines = log.lines().filter(|line| line.contains("status=499"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let lines = eventually("both are logged", async || {
+        Some(gone()).filter(|lines| lines.len() == 2)
+    })
+    .await;
+    for line in lines {
+        assert!(line.contains("pod=-") && line.contains("tries=0"), "{line}");
+    }
+    assert_eq!(served(&engines), [1]);
+    drop(held);
+    gateway.until_idle().await;
+}

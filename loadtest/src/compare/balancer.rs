@@ -3,6 +3,7 @@
 mod envoy;
 mod haproxy;
 mod nginx;
+mod program;
 mod routers;
 mod warmgate;
 
@@ -12,9 +13,15 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
+use program::Program;
+
+/// The two of ours, without which nothing is compared.
+pub(super) const WARMGATE: &str = "warmgate";
+pub(super) const BARE: &str = "bare";
+
 pub(super) const ALL: &[Balancer] = &[
     warmgate::WARMGATE,
-    warmgate::BARE_PINGORA,
+    warmgate::BARE,
     nginx::NGINX,
     haproxy::HAPROXY,
     envoy::ENVOY,
@@ -25,20 +32,11 @@ pub(super) const ALL: &[Balancer] = &[
 
 pub(super) struct Balancer {
     pub(super) name: &'static str,
+    /// How it is set up, for the report.
+    pub(super) about: &'static str,
     pub(super) program: Program,
     /// Writes what it needs into the folder and gives the command.
     pub(super) command: fn(&Place<'_>) -> Result<Command>,
-}
-
-#[derive(Clone, Copy)]
-pub(super) enum Program {
-    /// On the search path, `--path` first; with the way to get it.
-    External {
-        file: &'static str,
-        get: &'static str,
-    },
-    /// Beside this program.
-    Beside { file: &'static str },
 }
 
 /// What a balancer is given to start with.
@@ -51,38 +49,6 @@ pub(super) struct Place<'a> {
     pub(super) engines: &'a [SocketAddr],
 }
 
-impl Program {
-    /// The path, or how to get the program.
-    pub(super) fn find(self, folders: &[PathBuf]) -> Result<PathBuf, String> {
-        match self {
-            Self::External { file, get } => {
-                let path = std::env::var_os("PATH").unwrap_or_default();
-                let usual = [PathBuf::from("/usr/sbin"), PathBuf::from("/usr/local/sbin")];
-                let found = folders
-                    .iter()
-                    .cloned()
-                    .chain(std::env::split_paths(&path))
-                    .chain(usual)
-                    .map(|folder| folder.join(file))
-                    .find(|path| path.is_file());
-                found.ok_or_else(|| format!("{file} is not installed: {get}"))
-            }
-            Self::Beside { file } => {
-                let own = std::env::current_exe().map_err(|error| error.to_string())?;
-                let path = own.with_file_name(file);
-                if path.is_file() {
-                    Ok(path)
-                } else {
-                    Err(format!(
-                        "{} is not there: build it in the same profile, as ./x loadtest does",
-                        path.display()
-                    ))
-                }
-            }
-        }
-    }
-}
-
 impl Place<'_> {
     /// Writes a configuration and gives its path.
     fn write(&self, name: &str, text: &str) -> Result<PathBuf> {
@@ -93,5 +59,45 @@ impl Place<'_> {
 
     fn each_engine(&self, line: impl Fn(&SocketAddr) -> String) -> String {
         self.engines.iter().map(line).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn each_is_told_of_every_engine_and_where_to_listen() {
+        let engines: Vec<SocketAddr> = (1..=4)
+            .map(|port| SocketAddr::from(([127, 0, 0, 1], 20_000 + port)))
+            .collect();
+        for balancer in ALL {
+            let folder = tempfile::tempdir().unwrap();
+            let place = Place {
+                program: Path::new("program"),
+                folder: folder.path(),
+                listen: ([127, 0, 0, 1], 20_010).into(),
+                admin: ([127, 0, 0, 1], 20_011).into(),
+                engines: &engines,
+            };
+            let command = (balancer.command)(&place).unwrap();
+            let mut told = format!("{command:?}");
+            for file in std::fs::read_dir(folder.path()).unwrap() {
+                told += &std::fs::read_to_string(file.unwrap().path()).unwrap();
+            }
+            for port in (20_001..=20_004).chain([20_010]) {
+                let name = balancer.name;
+                assert!(told.contains(&port.to_string()), "{name}, {port}: {told}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_of_one_word_and_differ() {
+        let names: BTreeSet<&str> = ALL.iter().map(|balancer| balancer.name).collect();
+        assert_eq!(names.len(), ALL.len());
+        assert!(names.iter().all(|name| !name.contains([' ', ','])));
     }
 }

@@ -128,11 +128,9 @@ fn work(
             } else {
                 sent = due;
             }
-        } else if load.shape.pause_ms > 0 && turn == 0 {
-            // Streams whose events all come at the same moment would be one burst.
-            thread::sleep(Duration::from_secs_f64(
-                phase * f64::from(load.shape.pause_ms) / 1e3,
-            ));
+        } else if turn == 0 {
+            // Streams that all begin at the same moment would send their events, and end, in one burst.
+            thread::sleep(load.shape.stream_time().mul_f64(phase));
         }
         let mut first = None;
         connection.exchange(request, load.shape.events(), |events| {

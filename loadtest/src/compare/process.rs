@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use super::cores;
+
 /// A process and those it started; ended when dropped.
 pub(super) struct Process {
     child: Child,
@@ -44,7 +46,7 @@ pub(super) fn pin_self(core: usize) -> Result<()> {
         .args(["-a", "-p", "-c", &core.to_string(), &own])
         .stdout(Stdio::null())
         .status()
-        .context("cannot run taskset (Debian: util-linux)")?;
+        .context("cannot run taskset; it is in util-linux")?;
     if !done.success() {
         bail!("taskset cannot put this process on core {core}: {done}");
     }
@@ -85,6 +87,23 @@ impl Process {
                 .parse::<u64>()?;
         }
         Ok(kilobytes << 10)
+    }
+
+    /// A program may choose cores for its threads itself; then it is not what is to be measured.
+    pub(super) fn check_pinned(&self, core: usize) -> Result<()> {
+        for id in self.tree() {
+            for task in fs::read_dir(format!("/proc/{id}/task"))?.flatten() {
+                let allowed = cores::allowed(&task.path().join("status"))?;
+                if allowed != [core] {
+                    let name = fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+                    bail!(
+                        "its thread {} may use the cores {allowed:?}, not only {core}",
+                        name.trim()
+                    );
+                }
+            }
+        }
+        Ok(())
     }
 
     fn tree(&self) -> Vec<u32> {
@@ -133,3 +152,6 @@ impl Drop for Process {
         let _ = self.child.wait();
     }
 }
+
+#[cfg(test)]
+mod tests;

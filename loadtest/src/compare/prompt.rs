@@ -1,6 +1,7 @@
 //! The requests: chats whose first half is shared by many and whose second half nobody has sent before.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
@@ -14,6 +15,11 @@ pub(super) struct Shape {
 impl Shape {
     pub(super) fn events(self) -> u64 {
         self.stream.map_or(0, u64::from)
+    }
+
+    /// How long the engine takes for a stream.
+    pub(super) fn stream_time(self) -> Duration {
+        Duration::from_millis(self.events() * u64::from(self.pause_ms))
     }
 }
 

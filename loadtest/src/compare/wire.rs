@@ -1,13 +1,12 @@
 //! HTTP/1.1 over blocking sockets, as little as load and engine need: what they cost is not what is measured.
 
+mod answer;
+
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
-use memchr::memmem;
-
-use super::engine::EVENT;
+use anyhow::{Context, Result, bail};
 
 const MOST_HEADERS: usize = 64;
 const LEAST_READ: usize = 16 << 10;
@@ -15,8 +14,8 @@ const LEAST_READ: usize = 16 << 10;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A connection with what has been read from it.
-pub(super) struct Connection {
-    pub(super) stream: TcpStream,
+pub(super) struct Connection<S = TcpStream> {
+    pub(super) stream: S,
     buffer: Vec<u8>,
     filled: usize,
 }
@@ -33,11 +32,7 @@ pub(super) struct RequestHead {
 impl Connection {
     pub(super) fn accepted(stream: TcpStream) -> Result<Self> {
         stream.set_nodelay(true)?;
-        Ok(Self {
-            stream,
-            buffer: vec![0; LEAST_READ],
-            filled: 0,
-        })
+        Ok(Self::over(stream))
     }
 
     pub(super) fn open(address: SocketAddr) -> Result<Self> {
@@ -45,6 +40,16 @@ impl Connection {
         stream.set_read_timeout(Some(TIMEOUT))?;
         stream.set_write_timeout(Some(TIMEOUT))?;
         Self::accepted(stream)
+    }
+}
+
+impl<S: Read + Write> Connection<S> {
+    fn over(stream: S) -> Self {
+        Self {
+            stream,
+            buffer: vec![0; LEAST_READ],
+            filled: 0,
+        }
     }
 
     fn data(&self) -> &[u8] {
@@ -120,97 +125,6 @@ impl Connection {
     pub(super) fn request_done(&mut self, head: &RequestHead) {
         self.drop_front(head.length + head.body);
     }
-
-    /// Sends a request and reads the whole answer; `arrived` is called with how many events have just come, and once
-    /// with 0 when an answer that is not streamed is whole.
-    /// An answer that is not the engine's, whole and unchanged, is an error.
-    pub(super) fn exchange(
-        &mut self,
-        request: &[u8],
-        events: u64,
-        mut arrived: impl FnMut(u64),
-    ) -> Result<()> {
-        self.filled = 0;
-        self.stream.write_all(request)?;
-        let (head, body) = loop {
-            self.fill_or("before the answer")?;
-            let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
-            let mut response = httparse::Response::new(&mut headers);
-            if let httparse::Status::Complete(length) = response.parse(self.data())? {
-                if response.code != Some(200) {
-                    let text = String::from_utf8_lossy(&self.data()[length..]);
-                    bail!("status {}: {text}", response.code.unwrap_or(0));
-                }
-                break (length, body_length(response.headers)?);
-            }
-        };
-        let Some(body) = body else {
-            self.drop_front(head);
-            return self.read_events(events, arrived);
-        };
-        while self.filled < head + body {
-            self.fill_or("inside an answer")?;
-        }
-        arrived(0);
-        if events != 0 || memmem::find(&self.data()[head..], b"A short answer").is_none() {
-            bail!("an answer that is not the engine's");
-        }
-        Ok(())
-    }
-
-    /// Counts events to the end of a chunked answer, wherever the chunks' bounds are.
-    fn read_events(&mut self, events: u64, mut arrived: impl FnMut(u64)) -> Result<()> {
-        let mark = EVENT.trim_end().as_bytes();
-        let finder = memmem::Finder::new(mark);
-        let mut text = Vec::with_capacity(LEAST_READ);
-        let mut seen = 0;
-        loop {
-            let ended = self.take_chunks(&mut text)?;
-            let mut new = 0;
-            let mut end = 0;
-            for place in finder.find_iter(&text) {
-                new += 1;
-                end = place + mark.len();
-            }
-            text.drain(..end);
-            if new > 0 {
-                seen += new;
-                arrived(new);
-            }
-            if ended {
-                break;
-            }
-            self.fill_or("inside a stream")?;
-        }
-        if seen != events || memmem::find(&text, b"data: [DONE]").is_none() {
-            let rest = String::from_utf8_lossy(&text);
-            bail!("{seen} of {events} events came, then: {rest}");
-        }
-        Ok(())
-    }
-
-    /// Moves the data of all whole chunks to `text`; true when the last one was among them.
-    fn take_chunks(&mut self, text: &mut Vec<u8>) -> Result<bool> {
-        let mut start = 0;
-        let ended = loop {
-            let rest = &self.buffer[start..self.filled];
-            let size = httparse::parse_chunk_size(rest).map_err(|_| anyhow!("a bad chunk size"))?;
-            let httparse::Status::Complete((line, size)) = size else {
-                break false;
-            };
-            let size = usize::try_from(size)?;
-            let Some(data) = rest.get(line..line + size + 2) else {
-                break false;
-            };
-            text.extend_from_slice(&data[..size]);
-            start += line + size + 2;
-            if size == 0 {
-                break true;
-            }
-        };
-        self.drop_front(start);
-        Ok(ended)
-    }
 }
 
 fn find<'a>(headers: &[httparse::Header<'a>], name: &str) -> Option<&'a [u8]> {
@@ -234,3 +148,6 @@ fn body_length(headers: &[httparse::Header<'_>]) -> Result<Option<usize>> {
         length.with_context(|| format!("Content-Length {text}"))?,
     ))
 }
+
+#[cfg(test)]
+mod tests;

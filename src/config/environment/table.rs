@@ -54,7 +54,7 @@ const PROFILES_KEPT: &str =
     "turns off limits per user, which this version does not have; those of profiles stay";
 const REDIS: &str = "nothing here uses Redis";
 const PROMETHEUS: &str = "no strategy here asks a Prometheus server";
-const SCRAPES: &str = "metrics are read by one task per pod; see metrics_poll";
+const SCRAPES: &str = "each pod's metrics are read at a pace of its own, without workers or a queue; see metrics_poll";
 
 const fn nothing(name: &'static str, theirs: &'static str, why: &'static str) -> Variable {
     Variable {
@@ -213,7 +213,7 @@ pub(super) static VARIABLES: &[Variable] = &[
     nothing("AIBRIX_SYNC_EVICTION_INTERVAL_SECONDS", "60", EVENTS),
     nothing("AIBRIX_SYNC_EVICTION_DURATION_MINUTES", "20", EVENTS),
     nothing("AIBRIX_STATESYNC_SYNC_PERIOD", "10s", "belongs to state sync between gateways, which this version does not have"),
-    nothing("AIBRIX_ROUTER_MAX_CACHED_ALGORITHM_STRINGS", "4096", "bounds a cache that does not exist here"),
+    nothing("AIBRIX_ROUTER_MAX_CACHED_ALGORITHM_STRINGS", "4096", "as many are kept, and no string longer than 256 bytes"),
     nothing("AIBRIX_SESSION_AFFINITY_MAX_LOCAL_KEYS", "100000", "keys are hashed to pods and not remembered, so there is nothing to bound"),
     nothing("AIBRIX_ROUTER_PREBLE_EVICTION_LOOP_INTERVAL", "1000", "what is older than the window never counts, whenever it is removed"),
     nothing("AIBRIX_PREFILL_SCORE_POLICY", "prefix_cache", PD),
@@ -240,7 +240,7 @@ pub(super) static VARIABLES: &[Variable] = &[
     nothing("AIBRIX_TRT_MACHINE_ID", "0", PD),
     nothing("AIBRIX_POD_METRICS_WORKER_COUNT", "10", SCRAPES),
     nothing("AIBRIX_POD_METRICS_JOB_QUEUE_SIZE", "100", SCRAPES),
-    nothing("AIBRIX_POD_METRICS_FETCH_TIMEOUT_MS", "5000", SCRAPES),
+    nothing("AIBRIX_POD_METRICS_FETCH_TIMEOUT_MS", "5000", "an answer may take as long as metrics_poll, but at least 1s and at most 5s"),
     nothing("PROMETHEUS_ENDPOINT", "empty", PROMETHEUS),
     nothing("PROMETHEUS_BASIC_AUTH_USERNAME", "empty", PROMETHEUS),
     nothing("PROMETHEUS_BASIC_AUTH_PASSWORD", "empty", PROMETHEUS),

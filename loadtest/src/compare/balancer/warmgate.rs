@@ -7,16 +7,18 @@ use anyhow::Result;
 use super::{Balancer, Place, Program};
 
 pub(super) const WARMGATE: Balancer = Balancer {
-    name: "warmgate",
+    name: super::WARMGATE,
+    about: "one thread, its default strategy, bodies buffered whole",
     program: Program::Beside { file: "warmgate" },
     command: warmgate,
 };
 
 /// The subcommand of this program.
-const BARE: &str = "bare-pingora";
+const COMMAND: &str = "bare-pingora";
 
-pub(super) const BARE_PINGORA: Balancer = Balancer {
-    name: "bare Pingora",
+pub(super) const BARE: Balancer = Balancer {
+    name: super::BARE,
+    about: "Pingora with nothing on it: one thread, round robin, bodies streamed through",
     program: Program::Beside { file: "loadtest" },
     command: bare,
 };
@@ -40,7 +42,7 @@ fn warmgate(place: &Place<'_>) -> Result<Command> {
 
 fn bare(place: &Place<'_>) -> Result<Command> {
     let mut command = Command::new(place.program);
-    command.arg(BARE).arg(place.listen.to_string());
+    command.arg(COMMAND).arg(place.listen.to_string());
     command.args(place.engines.iter().map(ToString::to_string));
     Ok(command)
 }
