@@ -48,6 +48,7 @@ fn views(pods: u16) -> Vec<PodView> {
         slot: PodSlot(slot),
         load: Load {
             in_flight: (numbers.draw() % 6) as u32,
+            running_seconds: (numbers.draw() % 60) as f64,
             kv_usage: Some((numbers.draw() % 80) as f64 / 100.0),
             output_rate: Some(1000.0 + (numbers.draw() % 500) as f64),
             prefill_rate: Some(8000.0 + (numbers.draw() % 500) as f64),

@@ -93,6 +93,7 @@ fn match_depth(criterion: &mut Criterion) {
 }
 
 /// The same prompt in indexes of ever more blocks, all full.
+#[expect(clippy::print_stdout, reason = "a bench reports on standard output")]
 fn growth(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("match-growth");
     for millions in [1, 10, 50] {

@@ -20,6 +20,7 @@ mod pod;
 pub mod prefill;
 pub mod resolve;
 mod rounds;
+pub mod running_time;
 mod selector;
 pub mod settings;
 mod snapshot;

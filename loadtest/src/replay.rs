@@ -40,18 +40,22 @@ pub(crate) struct Arguments {
     /// Default: all.
     #[arg(long, value_name = "LIST")]
     strategies: Vec<String>,
-    /// Number of engines.
-    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=4096))]
-    pods: u16,
+    /// Number of engines. This option, --timing and --scale take several values, parted by commas: then every combination
+    /// is replayed.
+    #[arg(long, value_delimiter = ',', default_value = "8", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    pods: Vec<u16>,
     /// Decides what is left to chance.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// When requests come.
-    #[arg(long, value_enum, default_value_t = Timing::Timestamps)]
-    timing: Timing,
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "timestamps")]
+    timing: Vec<Timing>,
     /// Factor on recorded times: 0.5 is twice the load.
-    #[arg(long, default_value_t = 1.0, value_parser = factor)]
-    scale: f64,
+    #[arg(long, value_delimiter = ',', default_value = "1", value_parser = factor)]
+    scale: Vec<f64>,
+    /// The load is one for so many engines: twice as many get the requests twice as fast.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    load_for: Option<u16>,
     /// Spread requests that were recorded at one moment evenly until the next: for traces with a
     /// coarse clock, like Mooncake's conversations with its three seconds.
     #[arg(long)]
@@ -117,39 +121,82 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let strategies = strategies::split(&arguments.strategies)?;
     let limit = arguments.limit.map_or(usize::MAX, NonZeroUsize::get);
     let trace = trace::load(&arguments.trace, limit)?;
+    let mut out = std::io::stdout().lock();
+    let mut documents = Vec::new();
+    for (nth, case) in cases(arguments).into_iter().enumerate() {
+        let (rows, arrivals) = replay(arguments, &trace, case, &strategies)?;
+        if arguments.json {
+            let setting = described(arguments, &trace, case);
+            documents.push(report::json(setting, &rows));
+            continue;
+        }
+        if nth > 0 {
+            writeln!(out)?;
+        }
+        writeln!(out, "{}\n", headline(&trace, case, &arrivals))?;
+        write!(out, "{}", report::table(&rows))?;
+    }
+    match documents.as_slice() {
+        [] => {}
+        [one] => writeln!(out, "{one:#}")?,
+        several => writeln!(out, "{:#}", Value::from(several))?,
+    }
+    Ok(())
+}
+
+/// One of the combinations asked for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Case {
+    pods: u16,
+    timing: Timing,
+    /// With [`Arguments::load_for`] in it.
+    scale: f64,
+}
+
+fn cases(arguments: &Arguments) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for &pods in &arguments.pods {
+        let load_for = arguments.load_for.unwrap_or(pods);
+        for &timing in &arguments.timing {
+            for scale in &arguments.scale {
+                let scale = scale * f64::from(load_for) / f64::from(pods);
+                cases.push(Case {
+                    pods,
+                    timing,
+                    scale,
+                });
+            }
+        }
+    }
+    cases
+}
+
+fn replay(
+    arguments: &Arguments,
+    trace: &Trace,
+    case: Case,
+    strategies: &[String],
+) -> anyhow::Result<(Vec<report::Row>, Arrivals)> {
     let engine = arguments.engine.model(trace.block_tokens);
-    let arrivals = Arrivals::new(
-        &trace,
-        arguments.timing,
-        arguments.scale,
-        arguments.spread,
-        &engine,
-    );
+    let arrivals = Arrivals::new(trace, case.timing, case.scale, arguments.spread, &engine);
     let setting = Setting {
-        trace: &trace,
+        trace,
         arrivals: &arrivals,
         routing: routing(arguments.index_blocks, trace.block_tokens),
         engine,
-        pods: arguments.pods,
+        pods: case.pods,
         poll: Duration::from_millis(arguments.poll_ms),
         seed: arguments.seed,
     };
     let mut rows = Vec::new();
-    for strategy in &strategies {
+    for strategy in strategies {
         let started = Instant::now();
-        let figures = Figures::new(strategy, &simulate(&setting, strategy)?);
+        let seen = simulate(&setting, strategy)?;
+        let figures = Figures::new(strategy, &seen, &setting.engine);
         let speed = trace.turns.len() as f64 / started.elapsed().as_secs_f64();
         rows.push((figures, speed));
     }
-    let mut out = std::io::stdout().lock();
-    if arguments.json {
-        let document = report::json(described(arguments, &trace), &rows);
-        writeln!(out, "{document:#}")?;
-    } else {
-        writeln!(out, "{}\n", headline(arguments, &trace, &arrivals))?;
-        write!(out, "{}", report::table(&rows))?;
-    }
-    Ok(())
+    Ok((rows, arrivals))
 }
 
 /// The gateway's defaults, with an index as large as it would be in blocks of the trace.
@@ -160,10 +207,10 @@ fn routing(index_blocks: usize, block_tokens: usize) -> RoutingSettings {
     settings
 }
 
-fn headline(arguments: &Arguments, trace: &Trace, arrivals: &Arrivals) -> String {
+fn headline(trace: &Trace, case: Case, arrivals: &Arrivals) -> String {
     let turns = &trace.turns;
     let first = arrivals.fixed.len();
-    let sessions = match arguments.timing {
+    let sessions = match case.timing {
         Timing::Timestamps => String::new(),
         Timing::ThinkTime => format!(" of {first} sessions"),
     };
@@ -171,26 +218,26 @@ fn headline(arguments: &Arguments, trace: &Trace, arrivals: &Arrivals) -> String
     format!(
         "{} requests{sessions} in {:.0} s ({} format, times by {}) on {} pods",
         turns.len(),
-        seconds * arguments.scale,
+        seconds * case.scale,
         trace.format,
-        arguments.scale,
-        arguments.pods,
+        case.scale,
+        case.pods,
     )
 }
 
-fn described(arguments: &Arguments, trace: &Trace) -> Value {
+fn described(arguments: &Arguments, trace: &Trace, case: Case) -> Value {
     let engine = &arguments.engine;
     json!({
         "format": trace.format,
         "requests": trace.turns.len(),
         "block_tokens": trace.block_tokens,
-        "pods": arguments.pods,
+        "pods": case.pods,
         "seed": arguments.seed,
-        "timing": match arguments.timing {
+        "timing": match case.timing {
             Timing::Timestamps => "timestamps",
             Timing::ThinkTime => "think-time",
         },
-        "scale": arguments.scale,
+        "scale": case.scale,
         "spread": arguments.spread,
         "poll_ms": arguments.poll_ms,
         "index_blocks": arguments.index_blocks,
@@ -216,5 +263,53 @@ fn not_negative(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if value.is_finite() && value >= 0.0 => Ok(value),
         _ => Err("give a number, 0 or more".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Command {
+        #[command(flatten)]
+        replay: Arguments,
+    }
+
+    fn asked(options: &str) -> Vec<(u16, Timing, f64)> {
+        let words = ["replay", "trace.jsonl"].into_iter();
+        let command = Command::parse_from(words.chain(options.split_whitespace()));
+        let cases = cases(&command.replay).into_iter();
+        cases
+            .map(|case| (case.pods, case.timing, case.scale))
+            .collect()
+    }
+
+    #[test]
+    fn every_combination_is_replayed() {
+        use Timing::{ThinkTime, Timestamps};
+        assert_eq!(asked(""), [(8, Timestamps, 1.0)]);
+        assert_eq!(
+            asked("--pods 2,4 --timing timestamps,think-time --scale 1,0.5"),
+            [
+                (2, Timestamps, 1.0),
+                (2, Timestamps, 0.5),
+                (2, ThinkTime, 1.0),
+                (2, ThinkTime, 0.5),
+                (4, Timestamps, 1.0),
+                (4, Timestamps, 0.5),
+                (4, ThinkTime, 1.0),
+                (4, ThinkTime, 0.5),
+            ]
+        );
+    }
+
+    #[test]
+    fn more_engines_can_be_given_the_load_of_as_many() {
+        let cases = asked("--pods 8,16 --load-for 8 --scale 0.6");
+        let scales: Vec<f64> = cases.iter().map(|case| case.2).collect();
+        assert_eq!(scales, [0.6, 0.3]);
     }
 }

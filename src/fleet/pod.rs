@@ -20,6 +20,7 @@ use super::models::Asked;
 use super::output_rate::OutputRate;
 use super::peer::{self, PeerError};
 use super::prefill::Prefill;
+use super::running_time::RunningTime;
 use super::settings::PodSpec;
 use crate::routing::{Load, PodDetail, PodSlot, PodView};
 
@@ -38,6 +39,9 @@ pub struct Pod {
     output_tokens: AtomicU64,
     weighted_tokens: AtomicU64,
     prefill: Prefill,
+    /// Of [`Self::running_time`]'s moments.
+    origin: Instant,
+    running_time: RunningTime,
     routable: AtomicBool,
     unresolved_told: AtomicBool,
     pub(super) asked: Asked,
@@ -80,6 +84,8 @@ impl Pod {
             output_tokens: AtomicU64::new(0),
             weighted_tokens: AtomicU64::new(0),
             prefill: Prefill::default(),
+            origin: Instant::now(),
+            running_time: RunningTime::default(),
             routable: AtomicBool::new(true),
             unresolved_told: AtomicBool::new(false),
             asked: Asked::default(),
@@ -148,6 +154,7 @@ impl Pod {
             })
             .ok()?;
         let since = Instant::now();
+        self.running_time.begin(since - self.origin);
         self.last_pick.store(pick, Ordering::Relaxed);
         if before == 0 {
             self.busy.begin(since);
@@ -293,6 +300,7 @@ impl Pod {
         let stats = self.stats.load();
         Load {
             in_flight: self.in_flight(),
+            running_seconds: self.running_time.seconds(self.origin.elapsed()),
             prefilling: self.prefill.requests(),
             pending_prefill: self.prefill.tokens(),
             prefill_rate: self.prefill.rate(),
@@ -339,6 +347,7 @@ impl InFlight {
 impl Drop for InFlight {
     fn drop(&mut self) {
         self.answer_began(false);
+        self.pod.running_time.end(self.since - self.pod.origin);
         if self.pod.in_flight.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.pod.busy.end(Instant::now());
         }

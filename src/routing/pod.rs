@@ -12,6 +12,8 @@ pub struct PodSlot(pub u16);
 pub struct Load {
     /// Requests that this gateway has sent to the pod and that have not ended.
     pub in_flight: u32,
+    /// Since each of them was sent, added up.
+    pub running_seconds: f64,
     /// Those of them whose answer has not begun.
     pub prefilling: u32,
     /// Prompt tokens of those that the pod had not in its cache, as far as the gateway can tell.

@@ -1,6 +1,7 @@
 //! What was seen of a strategy, in a few numbers.
 
 use serde::Serialize;
+use warmgate::sim::EngineModel;
 
 use super::simulation::{Seen, SeenRequest};
 
@@ -22,6 +23,8 @@ pub(super) struct Figures {
     /// Those tokens: prefill that was not computed again.
     pub(super) saved_tokens: u64,
     pub(super) prompt_tokens: u64,
+    /// Share of the engines' time that computing the rest of them took.
+    pub(super) prefill_share: f64,
     pub(super) evicted_blocks: u64,
     /// Mean number of requests on the busiest pod against that of all.
     pub(super) imbalance: f64,
@@ -38,7 +41,7 @@ pub(super) struct Times {
 }
 
 impl Figures {
-    pub(super) fn new(strategy: &str, seen: &Seen) -> Self {
+    pub(super) fn new(strategy: &str, seen: &Seen, engine: &EngineModel) -> Self {
         let sum = |of: fn(&warmgate::sim::engine::Totals) -> u64| {
             seen.pods.iter().map(|pod| of(&pod.totals)).sum::<u64>()
         };
@@ -53,16 +56,19 @@ impl Figures {
         };
         let last = seen.requests.iter().map(|request| request.ended).max();
         let first = seen.requests.iter().map(|request| request.arrived).min();
+        let span_s = (last.unwrap_or(0) - first.unwrap_or(0)) as f64 / 1e6;
+        let prefill_s = (prompt_tokens - saved_tokens) as f64 * engine.prefill_us / 1e6;
         Self {
             strategy: strategy.to_owned(),
             run: seen.run.clone(),
             requests: seen.requests.len(),
-            span_s: (last.unwrap_or(0) - first.unwrap_or(0)) as f64 / 1e6,
+            span_s,
             ttft_ms: times(|request| request.first_token),
             end_to_end_ms: times(|request| request.ended),
             hit_rate: saved_tokens as f64 / prompt_tokens.max(1) as f64,
             saved_tokens,
             prompt_tokens,
+            prefill_share: prefill_s / (span_s * seen.pods.len() as f64).max(f64::MIN_POSITIVE),
             evicted_blocks: sum(|totals| totals.evicted_blocks),
             imbalance: imbalance(seen.pods.iter().map(|pod| pod.busy)),
             requests_by_pod: seen.pods.iter().map(|pod| pod.requests).collect(),

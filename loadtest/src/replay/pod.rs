@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use warmgate::fleet::output_rate::OutputRate;
 use warmgate::fleet::prefill::Prefill;
+use warmgate::fleet::running_time::RunningTime;
 use warmgate::routing::{Load, PodDetail, PodSlot, PodView};
 use warmgate::sim::EngineModel;
 use warmgate::sim::engine::{Engine, Event, Job, JobId, Totals};
@@ -20,6 +21,7 @@ pub(super) struct Pod {
     load: Load,
     detail: Arc<PodDetail>,
     prefill: Prefill,
+    running_time: RunningTime,
     output_tokens: u64,
     output_rate: OutputRate,
     requests: u64,
@@ -70,6 +72,7 @@ impl Pod {
                 ..PodDetail::default()
             }),
             prefill: Prefill::default(),
+            running_time: RunningTime::default(),
             output_tokens: 0,
             output_rate: OutputRate::default(),
             requests: 0,
@@ -78,10 +81,11 @@ impl Pod {
         }
     }
 
-    pub(super) fn view(&self) -> PodView {
+    pub(super) fn view(&self, now: u64) -> PodView {
         PodView {
             slot: self.slot,
             load: Load {
+                running_seconds: self.running_time.seconds(Duration::from_micros(now)),
                 prefilling: self.prefill.requests(),
                 pending_prefill: self.prefill.tokens(),
                 prefill_rate: self.prefill.rate(),
@@ -95,6 +99,7 @@ impl Pod {
     pub(super) fn send(&mut self, now: u64, request: usize, job: Job, pick: u64, tokens: u64) {
         self.busy.advance(now, self.load.in_flight);
         self.load.in_flight += 1;
+        self.running_time.begin(Duration::from_micros(now));
         self.load.last_pick = pick;
         self.requests += 1;
         let sent = Sent {
@@ -137,6 +142,7 @@ impl Pod {
                 Event::Finished { job } => {
                     let Some(Sent {
                         request,
+                        at,
                         answered,
                         tokens,
                         ..
@@ -149,6 +155,7 @@ impl Pod {
                     }
                     self.busy.advance(now, self.load.in_flight);
                     self.load.in_flight -= 1;
+                    self.running_time.end(Duration::from_micros(at));
                     // The gateway reads the count at an answer's end.
                     self.output_tokens += output_tokens(request) as u64;
                     progress.push(Progress::Finished(request));

@@ -13,7 +13,7 @@ pub(super) fn table(rows: &[Row]) -> String {
     let longest = rows.iter().map(|(row, _)| row.strategy.len()).max();
     let width = longest.unwrap_or(0).max("strategy".len());
     let mut table = format!(
-        "{:<width$} {:>9} {:>8} {:>9} {:>9}  {:>9} {:>9}  {:>6} {:>9}  {:>9}  {:>9}\n",
+        "{:<width$} {:>9} {:>8} {:>9} {:>9}  {:>9} {:>9}  {:>6} {:>9}  {:>7}  {:>9}  {:>9}\n",
         "strategy",
         "TTFT mean",
         "p50",
@@ -23,6 +23,7 @@ pub(super) fn table(rows: &[Row]) -> String {
         "p99",
         "hits",
         "saved",
+        "prefill",
         "imbalance",
         "replayed",
     );
@@ -30,7 +31,7 @@ pub(super) fn table(rows: &[Row]) -> String {
     for (row, speed) in rows {
         let _ = writeln!(
             table,
-            "{:<width$} {:>9} {:>8} {:>9} {:>9}  {:>9} {:>9}  {:>5.1}% {:>8.1}M  {:>9.2}  {:>7.0}/s",
+            "{:<width$} {:>9} {:>8} {:>9} {:>9}  {:>9} {:>9}  {:>5.1}% {:>8.1}M  {:>6.1}%  {:>9.2}  {:>7.0}/s",
             row.strategy,
             seconds(row.ttft_ms.mean),
             seconds(row.ttft_ms.p50),
@@ -40,6 +41,7 @@ pub(super) fn table(rows: &[Row]) -> String {
             seconds(row.end_to_end_ms.p99),
             row.hit_rate * 100.0,
             row.saved_tokens as f64 / 1e6,
+            row.prefill_share * 100.0,
             row.imbalance,
             speed,
         );

@@ -100,7 +100,7 @@ pub(super) fn simulate(setting: &Setting<'_>, strategy: &str) -> anyhow::Result<
             Kind::Poll(pod) => simulation.poll(now, pod, origin),
             Kind::Arrival(request) => {
                 views.clear();
-                views.extend(simulation.pods.iter().map(Pod::view));
+                views.extend(simulation.pods.iter().map(|pod| pod.view(now)));
                 let turn = &turns[request];
                 let blocks = PrefixBlocks::from(turn.blocks.clone());
                 let now_ms = now / 1000;

@@ -211,6 +211,7 @@ fn odd_tables() -> Vec<Vec<Candidate>> {
                 slot: PodSlot(table.len() as u16),
                 load: Load {
                     in_flight: [0, 1, u32::MAX][at % 3],
+                    running_seconds: output_rate,
                     prefilling: [0, u32::MAX][at % 2],
                     pending_prefill: [0, 1, u64::MAX][at % 3],
                     prefill_rate: Some(kv_usage),
@@ -311,6 +312,7 @@ fn scores_and_picks_of_equal_pods_do_not_depend_on_their_place() {
         for row in &mut table {
             row.load = Load {
                 in_flight: 3,
+                running_seconds: 6.0,
                 prefilling: 1,
                 pending_prefill: 500,
                 prefill_rate: Some(1000.0),

@@ -83,7 +83,7 @@ fn a_small_trace_takes_what_it_takes() {
     );
     let slots: Vec<u16> = seen.requests.iter().map(|request| request.slot).collect();
     assert_eq!((slots[2], slots[3]), (slots[0], slots[1]));
-    let figures = Figures::new("prefix-cache", &seen);
+    let figures = Figures::new("prefix-cache", &seen, &engine(10));
     assert_eq!((figures.saved_tokens, figures.prompt_tokens), (40, 120));
     assert_eq!((figures.requests, figures.requests_by_pod), (4, vec![2, 2]));
     assert_eq!(
@@ -91,6 +91,8 @@ fn a_small_trace_takes_what_it_takes() {
         (20.0, 35.0)
     );
     assert_eq!((figures.span_s, figures.imbalance), (0.325, 1.0));
+    // 80 tokens of 1 ms on two engines.
+    assert_eq!(figures.prefill_share, 0.080 / 0.650);
 }
 
 // The second comes while the first is computed and waits for the end of its step.
@@ -125,12 +127,13 @@ fn figures_of_engines_are_as_old_as_the_last_poll() {
     pod.send(0, 0, job(5000), 1, 5000);
     pod.step(0, |_| 1, &mut progress);
     pod.send(0, 1, job(9000), 2, 9000);
-    let load = pod.view().load;
+    let load = pod.view(3_000_000).load;
     assert_eq!((load.in_flight, load.last_pick), (2, 2));
+    assert_eq!(load.running_seconds, 6.0);
     assert_eq!((load.prefilling, load.pending_prefill), (2, 14_000));
     assert_eq!((load.queued, load.kv_usage), (Some(0.0), Some(0.0)));
     pod.poll(1, origin);
-    let load = pod.view().load;
+    let load = pod.view(1).load;
     assert_eq!((load.queued, load.kv_usage), (Some(1.0), Some(0.501)));
 }
 
@@ -158,8 +161,37 @@ fn prefix_cache_hits_more_than_random_on_conversations() {
     let hit_rate = |strategy| {
         let seen = replay(&trace, Timing::Timestamps, 8, 1, strategy);
         assert!(seen.requests.iter().all(|request| request.ended > 0));
-        Figures::new(strategy, &seen).hit_rate
+        Figures::new(strategy, &seen, &engine(trace.block_tokens)).hit_rate
     };
     let (random, prefix) = (hit_rate("random"), hit_rate("prefix-cache"));
     assert!(prefix > 1.5 * random, "{prefix} against {random}");
+}
+
+#[test]
+fn least_work_gives_first_tokens_sooner_than_the_blend_and_whole_answers_no_later() {
+    let trace = conversations(1500);
+    let engine = EngineModel {
+        block_tokens: trace.block_tokens,
+        kv_blocks: 1875,
+        ..EngineModel::default()
+    };
+    for timing in [Timing::Timestamps, Timing::ThinkTime] {
+        let figures = |strategy| {
+            let setting = Setting {
+                arrivals: &Arrivals::new(&trace, timing, 0.6, false, &engine),
+                routing: RoutingSettings::default(),
+                engine: engine.clone(),
+                trace: &trace,
+                pods: 8,
+                poll: Duration::from_secs(1),
+                seed: 1,
+            };
+            Figures::new(strategy, &simulate(&setting, strategy).unwrap(), &engine)
+        };
+        let (ours, blend) = (figures("least-work"), figures("prefix-cache"));
+        let first = (ours.ttft_ms.mean, blend.ttft_ms.mean);
+        assert!(first.0 < 0.9 * first.1, "{timing:?}: {first:?}");
+        let whole = (ours.end_to_end_ms.mean, blend.end_to_end_ms.mean);
+        assert!(whole.0 <= whole.1, "{timing:?}: {whole:?}");
+    }
 }
