@@ -27,3 +27,4 @@ pub mod routing;
 pub mod sim;
 pub mod telemetry;
 pub mod usage;
+mod wrapped;

@@ -4,12 +4,13 @@
 //! Pingora writes and flushes a head before it looks at the body. For a small request that is a second packet, and a second
 //! time that the engine is woken. [`coalesce`] says that the body is at hand.
 
-use std::fmt;
+mod held_head;
+
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -17,14 +18,14 @@ use pingora_core::Result;
 use pingora_core::connectors::http::custom::{Connection, Connector};
 use pingora_core::connectors::{ConnectorOptions, TransportConnector};
 use pingora_core::protocols::raw_connect::ProxyDigest;
-use pingora_core::protocols::tls::{CustomALPN, SslDigest};
-use pingora_core::protocols::{
-    ALPN, Digest, GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest,
-    Ssl, Stream, TimingDigest, UniqueID, UniqueIDType,
-};
+use pingora_core::protocols::tls::CustomALPN;
+use pingora_core::protocols::{ALPN, Digest, GetProxyDigest, Peek, Stream};
 use pingora_core::upstreams::peer::Peer;
 use pingora_http::ResponseHeader;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use self::held_head::HeldHead;
+use crate::wrapped::pass_on;
 
 /// Makes the connections of peers whose protocol is [`protocol`]. They are kept in Pingora's pool as all others.
 pub struct EngineConnector {
@@ -76,71 +77,42 @@ pub(crate) fn coalesce(digest: Option<&Digest>) {
     let told = digest
         .and_then(|digest| digest.proxy_digest.as_ref()?.user_data.as_ref())
         .and_then(|data| data.downcast_ref::<BodyFollows>());
-    if let Some(BodyFollows(follows)) = told {
-        follows.store(true, Ordering::Relaxed);
+    if let Some(follows) = told {
+        follows.0.store(true, Ordering::Relaxed);
     }
 }
 
 /// How a filter, which only has a connection's digest, tells the connection.
-struct BodyFollows(AtomicBool);
+#[derive(Clone, Default)]
+struct BodyFollows(Arc<AtomicBool>);
+
+impl BodyFollows {
+    fn take(&self) -> bool {
+        // Read first: most writes follow no such word.
+        self.0.load(Ordering::Relaxed) && self.0.swap(false, Ordering::Relaxed)
+    }
+}
 
 struct EngineStream {
     stream: Stream,
-    /// A head that has not been written yet.
-    head: Vec<u8>,
-    /// As much of it as has been.
-    head_written: usize,
-    /// Has [`BodyFollows`].
-    told: Arc<ProxyDigest>,
+    head: HeldHead,
+    body_follows: BodyFollows,
+    /// Has [`Self::body_follows`].
+    digest: Arc<ProxyDigest>,
 }
 
 impl EngineStream {
     fn new(stream: Stream) -> Self {
         // The digest is of an HTTP proxy on the way; of its answer there is none here.
         let (response, ()) = http::Response::new(()).into_parts();
-        let follows = BodyFollows(AtomicBool::new(false));
+        let response = Box::new(ResponseHeader::from(response));
+        let body_follows = BodyFollows::default();
+        let told = Box::new(body_follows.clone());
         Self {
             stream,
-            head: Vec::new(),
-            head_written: 0,
-            told: Arc::new(ProxyDigest::new(
-                Box::new(ResponseHeader::from(response)),
-                Some(Box::new(follows)),
-            )),
-        }
-    }
-
-    fn take_body_follows(&self) -> bool {
-        let data = self.told.user_data.as_ref();
-        data.and_then(|data| data.downcast_ref::<BodyFollows>())
-            .is_some_and(|BodyFollows(follows)| follows.swap(false, Ordering::Relaxed))
-    }
-
-    /// Writes what is left of the head and of `data`, and gives how much of `data` was taken.
-    fn poll_write_with_head(
-        &mut self,
-        context: &mut Context<'_>,
-        data: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        loop {
-            let head = &self.head[self.head_written..];
-            let both = [IoSlice::new(head), IoSlice::new(data)];
-            let head_left = head.len();
-            let written = ready!(Pin::new(&mut self.stream).poll_write_vectored(context, &both))?;
-            if written == 0 {
-                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
-            }
-            self.head_written += written.min(head_left);
-            if written > head_left || (written == head_left && data.is_empty()) {
-                self.head.clear();
-                self.head_written = 0;
-                return Poll::Ready(Ok(written - head_left));
-            }
-            if written == head_left {
-                self.head.clear();
-                self.head_written = 0;
-                return Pin::new(&mut self.stream).poll_write(context, data);
-            }
+            head: HeldHead::default(),
+            body_follows,
+            digest: Arc::new(ProxyDigest::new(response, Some(told))),
         }
     }
 }
@@ -163,11 +135,10 @@ impl AsyncWrite for EngineStream {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         if !this.head.is_empty() {
-            return this.poll_write_with_head(context, data);
+            return this.head.poll_write(&mut this.stream, context, data);
         }
-        if this.take_body_follows() {
-            this.head.extend_from_slice(data);
-            return Poll::Ready(Ok(data.len()));
+        if this.body_follows.take() {
+            return Poll::Ready(Ok(this.head.hold(data)));
         }
         Pin::new(&mut this.stream).poll_write(context, data)
     }
@@ -190,12 +161,11 @@ impl AsyncWrite for EngineStream {
         let this = self.get_mut();
         if !this.head.is_empty() {
             let first = data.iter().find(|part| !part.is_empty());
-            return this.poll_write_with_head(context, first.map_or(&[], |part| part));
+            let first = first.map_or(&[][..], |part| part);
+            return this.head.poll_write(&mut this.stream, context, first);
         }
-        if this.take_body_follows() {
-            data.iter()
-                .for_each(|part| this.head.extend_from_slice(part));
-            return Poll::Ready(Ok(this.head.len()));
+        if this.body_follows.take() {
+            return Poll::Ready(Ok(data.iter().map(|part| this.head.hold(part)).sum()));
         }
         Pin::new(&mut this.stream).poll_write_vectored(context, data)
     }
@@ -205,58 +175,11 @@ impl AsyncWrite for EngineStream {
     }
 }
 
-impl fmt::Debug for EngineStream {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.stream.fmt(formatter)
-    }
-}
-
-#[async_trait]
-impl Shutdown for EngineStream {
-    async fn shutdown(&mut self) {
-        self.stream.shutdown().await;
-    }
-}
-
-impl UniqueID for EngineStream {
-    fn id(&self) -> UniqueIDType {
-        self.stream.id()
-    }
-}
-
-impl Ssl for EngineStream {
-    fn get_ssl_digest(&self) -> Option<Arc<SslDigest>> {
-        self.stream.get_ssl_digest()
-    }
-
-    fn selected_alpn_proto(&self) -> Option<ALPN> {
-        self.stream.selected_alpn_proto()
-    }
-}
-
-impl GetTimingDigest for EngineStream {
-    fn get_timing_digest(&self) -> Vec<Option<TimingDigest>> {
-        self.stream.get_timing_digest()
-    }
-
-    fn get_read_pending_time(&self) -> Duration {
-        self.stream.get_read_pending_time()
-    }
-
-    fn get_write_pending_time(&self) -> Duration {
-        self.stream.get_write_pending_time()
-    }
-}
+pass_on!(EngineStream);
 
 impl GetProxyDigest for EngineStream {
     fn get_proxy_digest(&self) -> Option<Arc<ProxyDigest>> {
-        Some(Arc::clone(&self.told))
-    }
-}
-
-impl GetSocketDigest for EngineStream {
-    fn get_socket_digest(&self) -> Option<Arc<SocketDigest>> {
-        self.stream.get_socket_digest()
+        Some(Arc::clone(&self.digest))
     }
 }
 

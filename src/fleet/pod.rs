@@ -270,10 +270,10 @@ impl Pod {
         self.routable.store(well, Ordering::Release);
     }
 
-    pub(super) fn view(&self, with_detail: bool) -> PodView {
+    pub(super) fn view(&self, now: Instant, with_detail: bool) -> PodView {
         PodView {
             slot: self.slot,
-            load: self.load(),
+            load: self.load_at(now),
             detail: with_detail.then(|| self.detail.load_full()),
         }
     }
@@ -297,10 +297,14 @@ impl Pod {
     }
 
     pub fn load(&self) -> Load {
+        self.load_at(Instant::now())
+    }
+
+    fn load_at(&self, now: Instant) -> Load {
         let stats = self.stats.load();
         Load {
             in_flight: self.in_flight(),
-            running_seconds: self.running_time.seconds(self.origin.elapsed()),
+            running_seconds: self.running_time.seconds(now - self.origin),
             prefilling: self.prefill.requests(),
             pending_prefill: self.prefill.tokens(),
             prefill_rate: self.prefill.rate(),

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use foldhash::HashMap;
+use tokio::time::Instant;
 
 use super::pod::Pod;
 use super::{Selector, Settings};
@@ -155,8 +156,11 @@ impl ModelPods {
 
     /// The candidates for a request.
     pub fn views(&self, wanted: &Wanted<'_>, with_detail: bool, out: &mut Vec<PodView>) {
+        // The clock is read once, not for each pod.
+        let now = Instant::now();
         out.clear();
-        out.extend(self.candidates(wanted).map(|pod| pod.view(with_detail)));
+        let candidates = self.candidates(wanted);
+        out.extend(candidates.map(|pod| pod.view(now, with_detail)));
     }
 
     fn candidates(&self, wanted: &Wanted<'_>) -> impl Iterator<Item = &Arc<Pod>> {

@@ -4,7 +4,6 @@
 //! - Bytes of an answer never wait in the write buffer while the gateway waits for more: Pingora does not flush an
 //!   answer with a Content-Length until it is complete, so the flush happens here, when the connection is next read.
 
-use std::fmt;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -16,13 +15,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use pingora_core::protocols::http::ServerSession;
 use pingora_core::protocols::raw_connect::ProxyDigest;
-use pingora_core::protocols::tls::SslDigest;
-use pingora_core::protocols::{
-    ALPN, GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl,
-    Stream, TimingDigest, UniqueID, UniqueIDType,
-};
+use pingora_core::protocols::{GetProxyDigest, Peek, Stream};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::wrapped::pass_on;
 
 /// Tells the connection that carries `session` that the head of a request has been read.
 pub(super) fn header_read(session: &ServerSession) {
@@ -206,58 +203,11 @@ impl AsyncWrite for Connection {
     }
 }
 
-impl fmt::Debug for Connection {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.stream.fmt(formatter)
-    }
-}
-
-#[async_trait]
-impl Shutdown for Connection {
-    async fn shutdown(&mut self) {
-        self.stream.shutdown().await;
-    }
-}
-
-impl UniqueID for Connection {
-    fn id(&self) -> UniqueIDType {
-        self.stream.id()
-    }
-}
-
-impl Ssl for Connection {
-    fn get_ssl_digest(&self) -> Option<Arc<SslDigest>> {
-        self.stream.get_ssl_digest()
-    }
-
-    fn selected_alpn_proto(&self) -> Option<ALPN> {
-        self.stream.selected_alpn_proto()
-    }
-}
-
-impl GetTimingDigest for Connection {
-    fn get_timing_digest(&self) -> Vec<Option<TimingDigest>> {
-        self.stream.get_timing_digest()
-    }
-
-    fn get_read_pending_time(&self) -> Duration {
-        self.stream.get_read_pending_time()
-    }
-
-    fn get_write_pending_time(&self) -> Duration {
-        self.stream.get_write_pending_time()
-    }
-}
+pass_on!(Connection);
 
 impl GetProxyDigest for Connection {
     fn get_proxy_digest(&self) -> Option<Arc<ProxyDigest>> {
         self.stream.get_proxy_digest()
-    }
-}
-
-impl GetSocketDigest for Connection {
-    fn get_socket_digest(&self) -> Option<Arc<SocketDigest>> {
-        self.stream.get_socket_digest()
     }
 }
 

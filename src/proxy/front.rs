@@ -4,6 +4,7 @@
 //! a "custom session". So all connections are taken as such: here they get their TLS, are watched as a [`Connection`], and
 //! go on to Pingora's HTTP/1.1 and HTTP/2.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,40 +80,69 @@ async fn opened(
     if fronts.iter().all(|front| front.tls.is_none() && !front.h2c) {
         return Some((stream, false));
     }
-    let Some(front) = front_of(&stream, fronts) else {
-        log::error!("a connection to none of the listeners is closed");
+    let ends = Ends::of(&stream);
+    let Some(front) = ends.front(fronts) else {
+        log::error!("{ends}: closed, as the address it came to is none of server.listen");
         return None;
     };
     let Some(acceptor) = &front.tls else {
         return Some((stream, front.h2c));
     };
-    let tcp = stream.into_any().downcast::<TcpStream>().ok()?;
+    let Ok(tcp) = stream.into_any().downcast::<TcpStream>() else {
+        log::error!("{ends}: closed, as TLS is done over TCP only");
+        return None;
+    };
     let limit = header_limit.unwrap_or(HANDSHAKE_TIMEOUT);
+    // Scanners and health checks of a port end like this, too, so it is no warning.
     match tokio::time::timeout(limit, acceptor.tls_handshake(*tcp)).await {
         Ok(Ok(tls)) => Some((Box::new(tls), false)),
         Ok(Err(error)) => {
-            log::debug!("{}: TLS handshake failed: {error}", front.address);
+            log::info!("{ends}: TLS handshake failed: {error}");
             None
         }
         Err(_) => {
-            log::debug!("{}: no TLS handshake within {limit:?}", front.address);
+            log::info!("{ends}: no TLS handshake within {limit:?}");
             None
         }
     }
 }
 
-/// The listener that a connection came by: the one of its very address, else the one of all addresses.
-fn front_of<'a>(stream: &Stream, fronts: &'a [Front]) -> Option<&'a Front> {
-    let digest = stream.get_socket_digest()?;
-    let local = *digest.local_addr()?.as_inet()?;
-    let exact = fronts.iter().find(|front| front.address == local);
-    exact.or_else(|| {
-        fronts.iter().find(|front| {
-            front.address.port() == local.port()
-                && front.address.ip().is_unspecified()
-                && front.address.is_ipv4() == local.is_ipv4()
+/// Both ends of a connection.
+struct Ends {
+    client: Option<SocketAddr>,
+    local: Option<SocketAddr>,
+}
+
+impl Ends {
+    fn of(stream: &Stream) -> Self {
+        let digest = stream.get_socket_digest();
+        let digest = digest.as_deref();
+        Self {
+            client: digest.and_then(|digest| digest.peer_addr()?.as_inet().copied()),
+            local: digest.and_then(|digest| digest.local_addr()?.as_inet().copied()),
+        }
+    }
+
+    /// The listener that the connection came by: the one of its very address, else the one of all addresses.
+    fn front<'a>(&self, fronts: &'a [Front]) -> Option<&'a Front> {
+        let local = self.local?;
+        let exact = fronts.iter().find(|front| front.address == local);
+        exact.or_else(|| {
+            fronts.iter().find(|front| {
+                front.address.port() == local.port()
+                    && front.address.ip().is_unspecified()
+                    && front.address.is_ipv4() == local.is_ipv4()
+            })
         })
-    })
+    }
+}
+
+impl fmt::Display for Ends {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = |end: Option<SocketAddr>| end.map_or("?".to_owned(), |end| end.to_string());
+        let (client, local) = (shown(self.client), shown(self.local));
+        write!(f, "connection from {client} to {local}")
+    }
 }
 
 /// What an HTTP/2 client may send ahead of what was read, on one stream and on all of a connection. With the protocol's own

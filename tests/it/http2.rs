@@ -10,6 +10,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, ServerName};
@@ -263,6 +264,30 @@ async fn clients_with_tls_agree_on_a_version() {
             .iter()
             .all(|seen| seen.header("x-forwarded-proto") == Some("https"))
     );
+}
+
+#[tokio::test]
+async fn a_client_that_shakes_no_hands_is_let_go_and_a_listener_without_tls_stays_one() {
+    let engines = engines(1, &["m-a"]).await;
+    let folder = tempfile::tempdir().unwrap();
+    let (cert, key, _) = certificate(folder.path(), &["gateway.test"]);
+    let secure = free_address();
+    let config = format!(
+        "server: {{listen: [\"$ADDRESS\", {{address: \"{secure}\", tls: {{cert: \"{cert}\", key: \"{key}\"}}}}], threads: 1}}\n\
+         limits: {{header_timeout: 300ms}}\n{}",
+        engines.pods()
+    );
+    let gateway = Gateway::start(&config).await;
+    for sent in [&b""[..], b"GET / HTTP/1.1\r\n\r\n"] {
+        let mut tcp = TcpStream::connect(secure).await.unwrap();
+        tcp.write_all(sent).await.unwrap();
+        let mut got = Vec::new();
+        // A reset says the same as an end; an alert of TLS may come before.
+        let _ = tcp.read_to_end(&mut got).await;
+        assert!(!got.starts_with(b"HTTP"), "{got:?}");
+    }
+    let answer = post_json(gateway.address, COMPLETIONS, &completion(100)).await;
+    assert_eq!(answer.status, 200);
 }
 
 /// Speaks TLS for an engine that does not.
