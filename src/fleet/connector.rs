@@ -1,8 +1,8 @@
 //! One connection to an engine, below HTTP/1.1: the head of a request waits for the beginning of its body, so that both
 //! leave in one write.
 //!
-//! Pingora writes and flushes a head before it looks at the body. For a small request that is a second packet, and a second
-//! time that the engine is woken. [`coalesce`] says that the body is at hand.
+//! Pingora writes and flushes a head before it looks at the body. For a small request that is a second system call
+//! and packet. [`coalesce`] says that the body is at hand.
 
 mod held_head;
 

@@ -1,6 +1,6 @@
 //! Connection data of a pod, the same for traffic and for the gateway's own questions.
 //!
-//! With [`client`](super::client) the only part of the fleet that knows Pingora: what is checked of a pod's certificate must not
+//! With [`client`](super::client) and [`connector`] the only part of the fleet that knows Pingora: what is checked of a pod's certificate must not
 //! differ between the two.
 
 use std::net::SocketAddr;

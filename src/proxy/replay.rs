@@ -4,7 +4,7 @@
 //! the whole body is in memory, the downstream session is wrapped in [`ReplaySession`], which claims to have the
 //! whole body in its retry buffer. Every try sends it from there, at the cost of a reference count.
 //!
-//! This is the only file that knows Pingora's hidden custom-session trait. It goes when Pingora can buffer a body early.
+//! This is the only file that knows Pingora's hidden trait for sessions with a client. It goes when Pingora can buffer a body early.
 //!
 //! Invariants
 //! - [`unwrap`] is called before anything is answered by us and before Pingora finishes the session; otherwise the
