@@ -25,6 +25,8 @@ mod replay;
 mod rules;
 mod selection;
 mod sessions;
+mod shelf;
+mod spelling;
 mod state;
 
 use std::sync::Arc;
@@ -50,6 +52,7 @@ use crate::usage::UsageScanner;
 use error::ErrorAnswer;
 use headers::RequestId;
 use intake::Intake;
+use spelling::{edit_request, edit_response};
 
 pub struct Gateway {
     state: Arc<State>,
@@ -86,6 +89,7 @@ impl ProxyHttp for Gateway {
             .and_then(|address| address.as_inet())
             .map(|address| address.ip());
         let downstream = &mut session.downstream_session;
+        spelling::drop_from(downstream.req_header_mut())?;
         // Pingora takes a chunk without a size for the last one. What follows such a body may be part of it to others, so
         // it is never read as a request: after a chunked body the connection ends.
         let chunked = downstream
@@ -163,7 +167,9 @@ impl ProxyHttp for Gateway {
         let tls = session
             .digest()
             .is_some_and(|digest| digest.ssl_digest.is_some());
-        headers::to_engine(upstream, context, tls)?;
+        edit_request(upstream, |headers| {
+            headers::to_engine(headers, context, tls)
+        })?;
         selection::record(&self.state, context);
         Ok(())
     }
@@ -205,8 +211,11 @@ impl ProxyHttp for Gateway {
         response: &mut ResponseHeader,
         context: &mut RequestContext,
     ) -> Result<()> {
-        headers::fit_framing(response, session.req_header().version);
-        headers::to_client(response, context)
+        let (status, client) = (response.status, session.req_header().version);
+        edit_response(response, |headers| {
+            headers::fit_framing(headers, status, client);
+            headers::to_client(headers, context);
+        })
     }
 
     fn response_body_filter(

@@ -32,19 +32,20 @@ impl BackgroundService for Pods {
             let _ = names_known.await;
             health::run(fleet, shutdown.clone(), || ready.notify_ready()).await;
         };
-        tokio::join!(names, checks, self.reap(shutdown.clone()));
+        tokio::join!(names, checks, self.tidy(shutdown.clone()));
     }
 }
 
 impl Pods {
-    /// Gives the slots of removed pods free.
-    async fn reap(&self, mut shutdown: ShutdownWatch) {
+    /// Gives the slots of removed pods free, and memory that is not needed any more.
+    async fn tidy(&self, mut shutdown: ShutdownWatch) {
         let mut tick = tokio::time::interval(Duration::from_secs(1));
         loop {
             tokio::select! {
                 _ = tick.tick() => {
                     let live = self.0.live();
                     self.0.fleet.reap(|slot| live.router.forget(slot));
+                    self.0.tidy();
                 }
                 _ = shutdown.changed() => return,
             }

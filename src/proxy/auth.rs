@@ -2,8 +2,7 @@
 
 use http::header::{ACCESS_CONTROL_REQUEST_METHOD, AUTHORIZATION, ORIGIN};
 use http::{HeaderMap, Method};
-use pingora_core::Result;
-use pingora_http::RequestHeader;
+use pingora_http::header_value_from_slice;
 
 use crate::config::Auth;
 
@@ -37,15 +36,15 @@ pub(super) fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
 }
 
 /// Gives the engine its own key, and never a key of the gateway's clients.
-pub(super) fn replace(auth: &Auth, upstream: &mut RequestHeader) -> Result<()> {
+pub(super) fn replace(auth: &Auth, headers: &mut HeaderMap) {
     if auth.engine_key.is_none() && auth.client_keys.is_empty() {
-        return Ok(());
+        return;
     }
-    upstream.remove_header(&AUTHORIZATION);
-    upstream.remove_header(API_KEY);
-    match &auth.engine_key {
-        Some(key) => upstream.insert_header(AUTHORIZATION, format!("Bearer {key}")),
-        None => Ok(()),
+    headers.remove(AUTHORIZATION);
+    headers.remove(API_KEY);
+    if let Some(key) = &auth.engine_key {
+        let value = header_value_from_slice(format!("Bearer {key}").as_bytes());
+        headers.insert(AUTHORIZATION, value);
     }
 }
 
@@ -69,6 +68,8 @@ fn same(key: &[u8], given: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderValue;
+
     use super::*;
 
     fn auth(client_keys: &[&str], engine_key: Option<&str>) -> Auth {
@@ -104,22 +105,17 @@ mod tests {
             (auth(&[], Some("ek")), Some("Bearer ek")),
             (auth(&[], None), Some("Bearer theirs")),
         ] {
-            let mut header = RequestHeader::build("POST", b"/", None).unwrap();
-            header
-                .append_header(AUTHORIZATION, "Bearer theirs")
-                .unwrap();
-            header.append_header(API_KEY, "sk-1").unwrap();
-            replace(&auth, &mut header).unwrap();
-            let values: Vec<_> = header.headers.get_all(AUTHORIZATION).iter().collect();
+            let mut headers = HeaderMap::new();
+            headers.append(AUTHORIZATION, HeaderValue::from_static("Bearer theirs"));
+            headers.append(API_KEY, HeaderValue::from_static("sk-1"));
+            replace(&auth, &mut headers);
+            let values: Vec<_> = headers.get_all(AUTHORIZATION).iter().collect();
             assert_eq!(values.len(), usize::from(expected.is_some()));
             assert_eq!(
                 values.first().map(|value| value.to_str().unwrap()),
                 expected
             );
-            assert_eq!(
-                header.headers.contains_key(API_KEY),
-                auth == self::auth(&[], None)
-            );
+            assert_eq!(headers.contains_key(API_KEY), auth == self::auth(&[], None));
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Reads a whole request body, bounded in size and in time.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures::FutureExt;
 use http::header::{CONTENT_LENGTH, EXPECT};
 use pingora_core::protocols::http::ServerSession;
@@ -11,6 +12,7 @@ use pingora_core::{Error, Result};
 use tokio::time::{Instant, timeout};
 
 use super::error::ErrorAnswer;
+use super::shelf::Shelf;
 use crate::config::Limits;
 
 /// Why there is no body: something to tell the client, or a connection that is gone.
@@ -30,7 +32,11 @@ pub(super) fn check_announced(session: &ServerSession, limits: &Limits) -> Resul
 }
 
 /// Reads the body to its end. Answers `Expect: 100-continue` first.
-pub(super) async fn read(session: &mut ServerSession, limits: &Limits) -> Result<Bytes, ReadError> {
+pub(super) async fn read(
+    session: &mut ServerSession,
+    limits: &Limits,
+    shelf: &Arc<Shelf>,
+) -> Result<Bytes, ReadError> {
     if session.is_body_empty() {
         return Ok(Bytes::new());
     }
@@ -44,7 +50,7 @@ pub(super) async fn read(session: &mut ServerSession, limits: &Limits) -> Result
     let announced = announced_length(session).and_then(|length| usize::try_from(length).ok());
     // A body that is there already needs no clock.
     let mut waiting_since = None;
-    let mut gathered = Gathered::new(announced.unwrap_or(0));
+    let mut gathered = Gathered::new(announced.unwrap_or(0), shelf);
     while let Some(chunk) = next_chunk(session, limits.body_idle, &mut waiting_since).await? {
         gathered.push(chunk);
         if gathered.received > limits.body {
@@ -59,20 +65,22 @@ pub(super) async fn read(session: &mut ServerSession, limits: &Limits) -> Result
 }
 
 /// A body as it comes in. One that comes in one piece is kept as it is, without a copy.
-struct Gathered {
+struct Gathered<'a> {
     announced: usize,
     received: usize,
     first: Option<Bytes>,
-    rest: BytesMut,
+    rest: Vec<u8>,
+    shelf: &'a Arc<Shelf>,
 }
 
-impl Gathered {
-    fn new(announced: usize) -> Self {
+impl<'a> Gathered<'a> {
+    fn new(announced: usize, shelf: &'a Arc<Shelf>) -> Self {
         Self {
             announced,
             received: 0,
             first: None,
-            rest: BytesMut::new(),
+            rest: Vec::new(),
+            shelf,
         }
     }
 
@@ -88,22 +96,40 @@ impl Gathered {
         self.append(&chunk);
     }
 
-    /// Memory is given for what was announced only up to a bound: more must be earned by sending that much.
     fn append(&mut self, chunk: &[u8]) {
-        if self.rest.capacity() - self.rest.len() < chunk.len() {
-            let earned = if self.rest.len() < TRUSTED_LENGTH {
-                TRUSTED_LENGTH
-            } else {
-                usize::MAX
-            };
-            let expected = self.announced.min(earned).saturating_sub(self.rest.len());
-            self.rest.reserve(expected.max(chunk.len()));
+        let length = self.rest.len() + chunk.len();
+        if length > self.rest.capacity() {
+            self.grow(length);
         }
         self.rest.extend_from_slice(chunk);
     }
 
-    fn into_body(self) -> Bytes {
-        self.first.unwrap_or_else(|| self.rest.freeze())
+    /// Memory is given for what was announced only up to a bound: more must be earned by sending that much.
+    fn grow(&mut self, length: usize) {
+        let announced = match self.rest.len() {
+            0 => self.announced.min(TRUSTED_LENGTH),
+            _ => self.announced,
+        };
+        let wanted = match announced >= length {
+            true => announced,
+            // A body without a length, or of another one than it had told.
+            false => length.max(2 * self.rest.capacity()),
+        };
+        let mut larger = self.shelf.take(wanted);
+        larger.extend_from_slice(&self.rest);
+        self.shelf.put(std::mem::replace(&mut self.rest, larger));
+    }
+
+    fn into_body(mut self) -> Bytes {
+        let rest = std::mem::take(&mut self.rest);
+        self.first.take().unwrap_or_else(|| self.shelf.lend(rest))
+    }
+}
+
+/// A client that leaves in the middle of its body leaves the memory for others.
+impl Drop for Gathered<'_> {
+    fn drop(&mut self) {
+        self.shelf.put(std::mem::take(&mut self.rest));
     }
 }
 
@@ -165,18 +191,50 @@ mod tests {
     #[test]
     fn a_body_in_one_piece_is_not_copied() {
         let chunk = Bytes::from(vec![7; 1000]);
-        let mut gathered = Gathered::new(1000);
+        let shelf = Arc::default();
+        let mut gathered = Gathered::new(1000, &shelf);
         gathered.push(chunk.clone());
         assert_eq!(gathered.into_body().as_ptr(), chunk.as_ptr());
     }
 
     #[test]
     fn pieces_are_put_together_and_memory_must_be_earned() {
-        let mut gathered = Gathered::new(1 << 40);
+        let shelf = Arc::default();
+        let mut gathered = Gathered::new(1 << 40, &shelf);
         for piece in [&b"one"[..], b"two", b"three"] {
             gathered.push(Bytes::from_static(piece));
         }
         assert!(gathered.rest.capacity() <= 2 * TRUSTED_LENGTH);
         assert_eq!(gathered.into_body(), &b"onetwothree"[..]);
+    }
+
+    #[test]
+    fn a_large_body_takes_the_memory_of_the_one_before() {
+        let shelf = Arc::default();
+        let piece = Bytes::from(vec![7; 300 << 10]);
+        let body = || {
+            let mut gathered = Gathered::new(10 * piece.len(), &shelf);
+            (0..10).for_each(|_| gathered.push(piece.clone()));
+            gathered.into_body()
+        };
+        let first = body();
+        assert_eq!(first, vec![7; 10 * piece.len()]);
+        let place = first.as_ptr();
+        drop(first);
+        assert_eq!(body().as_ptr(), place);
+    }
+
+    #[test]
+    fn a_body_without_a_length_grows_by_doubling() {
+        let shelf = Arc::default();
+        let mut gathered = Gathered::new(0, &shelf);
+        let mut places = std::collections::HashSet::new();
+        for at in 0..10_000_u32 {
+            gathered.push(Bytes::copy_from_slice(&at.to_be_bytes()));
+            places.insert(gathered.rest.as_ptr());
+        }
+        assert!(places.len() < 20, "moved {} times", places.len());
+        let expected: Vec<u8> = (0..10_000_u32).flat_map(u32::to_be_bytes).collect();
+        assert_eq!(gathered.into_body(), expected);
     }
 }

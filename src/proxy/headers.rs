@@ -8,15 +8,23 @@ use http::header::{
     CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST, HeaderName, TRANSFER_ENCODING,
 };
 use http::{HeaderMap, HeaderValue, StatusCode, Version};
-use pingora_core::Result;
-use pingora_http::{RequestHeader, ResponseHeader, header_value_from_slice};
+use pingora_http::header_value_from_slice;
 
 use super::context::RequestContext;
-use super::sessions;
+use super::sessions::{self, SESSION_ID};
 
-// Constants of names are for look-ups; Pingora takes a name to insert best as text.
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+const TARGET_POD: HeaderName = HeaderName::from_static("target-pod");
+const TARGET_POD_IP: HeaderName = HeaderName::from_static("target-pod-ip");
+const WENT_IN: HeaderName = HeaderName::from_static("x-went-into-req-headers");
+const PROFILE_USED: HeaderName = HeaderName::from_static("x-aibrix-config-profile");
+/// What a client asks for, and what it and the engine are told was done.
+pub(super) const ROUTING_STRATEGY: HeaderName = HeaderName::from_static("routing-strategy");
+/// Headers that are added to a head, at most.
+const ADDED: usize = 8;
 
 /// A request's id: it stands in both heads, in the log and in errors.
 #[derive(Clone)]
@@ -31,7 +39,7 @@ impl RequestId {
         let harmless = |id: &&HeaderValue| {
             !id.is_empty() && id.len() <= LONGEST && id.as_bytes().iter().all(u8::is_ascii_graphic)
         };
-        match headers.get(&REQUEST_ID).filter(harmless) {
+        match headers.get(X_REQUEST_ID).filter(harmless) {
             Some(id) => Self(id.clone()),
             None => Self::new(),
         }
@@ -65,73 +73,68 @@ pub(super) fn is_event_stream(headers: &HeaderMap) -> bool {
 }
 
 /// What the engine gets beside the client's own headers.
-pub(super) fn to_engine(
-    upstream: &mut RequestHeader,
-    context: &RequestContext,
-    tls: bool,
-) -> Result<()> {
-    upstream.remove_header(&EXPECT);
+pub(super) fn to_engine(headers: &mut HeaderMap, context: &RequestContext, tls: bool) {
+    headers.reserve(ADDED);
+    headers.remove(EXPECT);
     if context.body_length > 0 {
-        upstream.remove_header(&TRANSFER_ENCODING);
-        if !has_length(&upstream.headers, context.body_length) {
-            upstream.insert_header(CONTENT_LENGTH, context.body_length)?;
+        headers.remove(TRANSFER_ENCODING);
+        if !has_length(headers, context.body_length) {
+            headers.insert(CONTENT_LENGTH, context.body_length.into());
         }
     }
     if context.decoded {
-        upstream.remove_header(&CONTENT_ENCODING);
+        headers.remove(CONTENT_ENCODING);
     }
-    if upstream.headers.get(&REQUEST_ID) != Some(&context.request_id.0) {
-        upstream.insert_header("x-request-id", context.request_id.0.clone())?;
-    }
+    headers.insert(X_REQUEST_ID, context.request_id.0.clone());
     if let Some(client) = context.client {
-        let chain = forwarded_for(&upstream.headers, client);
-        upstream.insert_header("x-forwarded-for", chain)?;
+        let chain = forwarded_for(headers, client);
+        headers.insert(FORWARDED_FOR, header_value_from_slice(&chain));
     }
-    let scheme = HeaderValue::from_static(if tls { "https" } else { "http" });
-    upstream.insert_header("x-forwarded-proto", scheme)?;
+    let scheme = if tls { "https" } else { "http" };
+    headers.insert(FORWARDED_PROTO, HeaderValue::from_static(scheme));
     if let Some(attempt) = &context.attempt {
-        upstream.insert_header(HOST, attempt.pod.host_value())?;
-        upstream.insert_header("target-pod", attempt.pod.address_value())?;
+        headers.insert(HOST, attempt.pod.host_value());
+        headers.insert(TARGET_POD, attempt.pod.address_value());
     }
     if let Some(routing) = &context.routing {
-        upstream.insert_header("routing-strategy", routing.strategy.clone())?;
+        headers.insert(ROUTING_STRATEGY, routing.strategy.clone());
     }
-    super::auth::replace(&context.live.auth, upstream)
+    super::auth::replace(&context.live.auth, headers);
 }
 
 /// What the client gets beside the engine's own headers.
-pub(super) fn to_client(response: &mut ResponseHeader, context: &RequestContext) -> Result<()> {
-    response.insert_header("request-id", context.request_id.0.clone())?;
-    response.insert_header("x-request-id", context.request_id.0.clone())?;
-    response.insert_header("x-went-into-req-headers", HeaderValue::from_static("true"))?;
+pub(super) fn to_client(headers: &mut HeaderMap, context: &RequestContext) {
+    headers.reserve(ADDED);
+    headers.insert(REQUEST_ID, context.request_id.0.clone());
+    headers.insert(X_REQUEST_ID, context.request_id.0.clone());
+    headers.insert(WENT_IN, HeaderValue::from_static("true"));
     if let Some(routing) = &context.routing {
-        response.insert_header("routing-strategy", routing.strategy.clone())?;
+        headers.insert(ROUTING_STRATEGY, routing.strategy.clone());
         if let Some(profile) = &routing.profile {
-            response.insert_header("x-aibrix-config-profile", profile.name.clone())?;
+            headers.insert(PROFILE_USED, profile.name.clone());
         }
     }
     if let Some(attempt) = &context.attempt {
-        response.insert_header("target-pod", attempt.pod.name_value())?;
-        response.insert_header("target-pod-ip", attempt.pod.address_value())?;
+        headers.insert(TARGET_POD, attempt.pod.name_value());
+        headers.insert(TARGET_POD_IP, attempt.pod.address_value());
         if context
             .routing
             .as_ref()
             .is_some_and(|routing| routing.plan.keeps_sessions())
         {
-            response.insert_header(sessions::SESSION_ID, sessions::id_of(&attempt.pod))?;
+            headers.insert(SESSION_ID, sessions::id_of(&attempt.pod));
         }
     }
-    Ok(())
 }
 
 /// Takes off what would make a client wait for a body that cannot come, or read one in a framing it does not know.
-pub(super) fn fit_framing(response: &mut ResponseHeader, client: Version) {
-    let bodyless = response.status == StatusCode::NO_CONTENT;
+pub(super) fn fit_framing(headers: &mut HeaderMap, status: StatusCode, client: Version) {
+    let bodyless = status == StatusCode::NO_CONTENT;
     if bodyless {
-        response.remove_header(&CONTENT_LENGTH);
+        headers.remove(CONTENT_LENGTH);
     }
-    if bodyless || response.status == StatusCode::NOT_MODIFIED || client == Version::HTTP_10 {
-        response.remove_header(&TRANSFER_ENCODING);
+    if bodyless || status == StatusCode::NOT_MODIFIED || client == Version::HTTP_10 {
+        headers.remove(TRANSFER_ENCODING);
     }
 }
 
@@ -146,7 +149,7 @@ fn has_length(headers: &HeaderMap, length: usize) -> bool {
 /// The chain the client came through, with the address that we saw added. Nothing of it is believed.
 fn forwarded_for(headers: &HeaderMap, client: IpAddr) -> Vec<u8> {
     let mut chain = Vec::with_capacity(64);
-    for value in headers.get_all(&FORWARDED_FOR) {
+    for value in headers.get_all(FORWARDED_FOR) {
         chain.extend_from_slice(value.as_bytes());
         chain.extend_from_slice(b", ");
     }
@@ -169,7 +172,7 @@ mod tests {
         ] {
             let mut headers = HeaderMap::new();
             if let Some(given) = given {
-                headers.insert(&REQUEST_ID, given.parse().unwrap());
+                headers.insert(X_REQUEST_ID, given.parse().unwrap());
             }
             let id = RequestId::of(&headers);
             assert_eq!(Some(id.as_str()) == given, kept, "{given:?} gave {id}");
@@ -180,8 +183,8 @@ mod tests {
     #[test]
     fn the_address_seen_is_appended_to_every_earlier_one() {
         let mut headers = HeaderMap::new();
-        headers.append(&FORWARDED_FOR, "203.0.113.9".parse().unwrap());
-        headers.append(&FORWARDED_FOR, "198.51.100.7".parse().unwrap());
+        headers.append(FORWARDED_FOR, "203.0.113.9".parse().unwrap());
+        headers.append(FORWARDED_FOR, "198.51.100.7".parse().unwrap());
         let chain = forwarded_for(&headers, "127.0.0.1".parse().unwrap());
         assert_eq!(chain, b"203.0.113.9, 198.51.100.7, 127.0.0.1");
     }

@@ -13,6 +13,7 @@ use pingora_proxy::Session;
 use super::body::{self, ReadError};
 use super::context::{RequestContext, Routing};
 use super::error::ErrorAnswer;
+use super::headers::ROUTING_STRATEGY;
 use super::rules::{ProfileRules, Size};
 use super::sessions::ClientSession;
 use super::state::{State, Strategy};
@@ -90,7 +91,8 @@ async fn admit(
         return Ok(Intake::Answered);
     }
     body::check_announced(&session.downstream_session, &context.live.limits)?;
-    let mut body = body::read(&mut session.downstream_session, &context.live.limits).await?;
+    let limits = &context.live.limits;
+    let mut body = body::read(&mut session.downstream_session, limits, &state.bodies).await?;
     let header = session.req_header();
     if header.method == Method::POST && context.kind.reads_model() {
         if let Some(decoded) = decode(&header.headers, &body, context)? {
@@ -278,7 +280,6 @@ fn strategy(
     Ok((strategy, profile.cloned()))
 }
 
-const ROUTING_STRATEGY: HeaderName = HeaderName::from_static("routing-strategy");
 const CONFIG_PROFILE: HeaderName = HeaderName::from_static("config-profile");
 const EXTERNAL_FILTER: HeaderName = HeaderName::from_static("external-filter");
 const USER: HeaderName = HeaderName::from_static("user");

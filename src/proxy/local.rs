@@ -11,6 +11,7 @@ use super::context::RequestContext;
 use super::error::ErrorAnswer;
 use super::headers;
 use super::intake::Refusal;
+use super::spelling::edit_response;
 use super::state::State;
 
 pub(super) fn is_health(method: &Method, path: &str) -> bool {
@@ -122,13 +123,15 @@ async fn send(
     extra: &[(&'static str, String)],
     body: Bytes,
 ) -> Result<()> {
-    let mut response = ResponseHeader::build(status, Some(12))?;
+    let mut response = ResponseHeader::build_no_case(status, Some(12))?;
     response.insert_header(http::header::CONTENT_TYPE, "application/json")?;
     response.insert_header(http::header::CONTENT_LENGTH, body.len())?;
-    headers::to_client(&mut response, context)?;
     for (name, value) in extra {
         response.insert_header(*name, value)?;
     }
+    edit_response(&mut response, |headers| {
+        headers::to_client(headers, context)
+    })?;
     context.answer.status = status.as_u16();
     let is_head = session.req_header().method == Method::HEAD;
     session

@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use pingora_http::header_value_from_slice;
 
 use crate::fleet::Pod;
 use crate::routing::PodSlot;
 
-pub(super) const SESSION_ID: &str = "x-session-id";
+pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("x-session-id");
 
 /// Longest address: IPv6 in brackets with a port, in base64.
 const LONGEST_ID: usize = 64;
@@ -38,8 +39,8 @@ impl ClientSession {
 }
 
 /// The session id of a request that went to this pod.
-pub(super) fn id_of(pod: &Pod) -> String {
-    STANDARD.encode(pod.address())
+pub(super) fn id_of(pod: &Pod) -> HeaderValue {
+    header_value_from_slice(STANDARD.encode(pod.address()).as_bytes())
 }
 
 fn pod(headers: &HeaderMap, pods: &[Arc<Pod>]) -> Option<PodSlot> {

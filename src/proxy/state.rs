@@ -11,6 +11,7 @@ use pingora_http::header_value_from_slice;
 
 use super::queue::Queue;
 use super::rules::ModelRules;
+use super::shelf::Shelf;
 use crate::capture::Capture;
 use crate::config::{Auth, Config, Limits, Model, Profile, Retry, Timeouts};
 use crate::fleet::Fleet;
@@ -31,6 +32,8 @@ pub struct State {
     requests: AtomicU64,
     epoch: Instant,
     pub(super) queue: Arc<Queue>,
+    /// Memory of request bodies.
+    pub(super) bodies: Arc<Shelf>,
 }
 
 /// The settings that requests use: one immutable piece, swapped whole.
@@ -86,6 +89,7 @@ impl State {
             requests: AtomicU64::new(seed),
             epoch: Instant::now(),
             queue: Arc::default(),
+            bodies: Arc::default(),
         }
     }
 
@@ -123,6 +127,11 @@ impl State {
         {
             log::warn!("the capture's disk is too slow: its last lines are lost");
         }
+    }
+
+    /// Gives memory back that large bodies needed; to be called every second or so.
+    pub fn tidy(&self) {
+        self.bodies.clear_old();
     }
 
     pub fn live(&self) -> Arc<Live> {
