@@ -120,7 +120,8 @@ impl Setting {
                     model: &parsed.model,
                     cache_salt: None,
                 };
-                self.router.hash(scope, parsed.prompt.pieces(), &mut blocks);
+                self.router
+                    .hash(scope, |show| parsed.prompt.each(show), &mut blocks);
             }
             let request = Request {
                 blocks: &blocks,

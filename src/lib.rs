@@ -6,6 +6,7 @@
 //! | [`routing`] | thinks: prompt blocks, prefix index, strategies; pure, no I/O, no clock |
 //! | [`request`] | reads a request body: model, prompt text, stream flag; pure |
 //! | [`fleet`] | knows the pods: who they are, whether they are well, how busy they are |
+//! | `json` | goes over JSON without building it, for the two that read much of it; pure |
 //! | [`usage`] | finds the token counts in an answer; pure |
 //! | [`answer`] | puts an answer's text together; pure |
 //! | [`metrics`] | every metric family and the text that Prometheus reads |
@@ -20,6 +21,7 @@ pub mod capture;
 pub mod config;
 pub mod demo;
 pub mod fleet;
+mod json;
 pub mod metrics;
 pub mod proxy;
 pub mod request;

@@ -77,7 +77,7 @@ pub fn parse<'a>(
 /// The model that a JSON body of unknown form names.
 pub fn peek_model(body: &[u8]) -> Option<String> {
     let [model] = text::fields(body, ["model"])?;
-    text::string(model?.get()).map(Cow::into_owned)
+    Some(model?.text()?.to_str().into_owned())
 }
 
 fn media_type(content_type: Option<&str>) -> String {

@@ -13,7 +13,7 @@
 //!
 //! let (mut blocks, mut scratch) = (PrefixBlocks::default(), Scratch::default());
 //! let scope = Scope { model: "m", cache_salt: None };
-//! router.hash(scope, [&[b'x'; 300][..]], &mut blocks);
+//! router.hash(scope, |show| show(&[b'x'; 300]), &mut blocks);
 //! let request = Request { blocks: &blocks, seed: 1, ..Request::default() };
 //! let first = router.route(&plan, &request, &pods, &mut scratch)?;
 //! router.record(first.slot, &blocks, 0);
@@ -191,19 +191,19 @@ impl Router {
         Ok(plan)
     }
 
-    /// Hashes the blocks of a prompt that is given in pieces.
-    pub fn hash<'a>(
+    /// Hashes the blocks of a prompt. `each_piece` is to show the prompt piece by piece.
+    pub fn hash(
         &self,
         scope: Scope<'_>,
-        pieces: impl IntoIterator<Item = &'a [u8]>,
+        each_piece: impl FnOnce(&mut dyn FnMut(&[u8])),
         blocks: &mut PrefixBlocks,
     ) {
+        self.hasher.begin(scope, blocks);
         match self.settings.prefix_cache.tokenizer {
-            TokenizerKind::Character => self.hasher.fill(scope, pieces, blocks),
-            TokenizerKind::Tiktoken => {
-                self.hasher.begin(scope, blocks);
-                tokenizer::push_tokens(&self.hasher, pieces, blocks);
+            TokenizerKind::Character => {
+                each_piece(&mut |piece| self.hasher.push(piece, blocks));
             }
+            TokenizerKind::Tiktoken => tokenizer::push_tokens(&self.hasher, each_piece, blocks),
         }
     }
 

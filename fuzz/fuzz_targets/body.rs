@@ -48,7 +48,8 @@ fuzz_target!(|data: &[u8]| {
         let kind = PathKind::classify(path);
         if let Ok(request) = request::parse(kind, content_type, &decoded, &options) {
             assert!(!request.model.is_empty());
-            let length = request.prompt.pieces().map(<[u8]>::len).sum::<usize>();
+            let mut length = 0;
+            request.prompt.each(|piece| length += piece.len());
             assert_eq!(length, request.prompt.len());
             assert!(
                 length <= decoded.len(),

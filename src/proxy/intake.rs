@@ -194,7 +194,7 @@ fn hash(request: &InferenceRequest<'_>, context: &RequestContext) -> PrefixBlock
     context
         .live
         .router
-        .hash(scope, request.prompt.pieces(), &mut blocks);
+        .hash(scope, |show| request.prompt.each(show), &mut blocks);
     blocks
 }
 

@@ -1,12 +1,11 @@
-//! One walk over a JSON body. What is not needed is skipped without being built; skipping and borrowing do not recurse,
-//! so no depth of nesting can exhaust the stack.
+//! One walk over a JSON body. What is not needed is passed over without being built; neither passing over nor borrowing
+//! recurses, so no depth of nesting can exhaust the stack.
 
 use std::borrow::Cow;
-use std::fmt;
 
-use serde::Deserializer as _;
-use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::value::RawValue;
+use serde::de::IgnoredAny;
+
+use crate::json::{Raw, Walk};
 
 use super::canonical::canonical;
 use super::error::BodyError;
@@ -23,26 +22,23 @@ pub(super) fn parse<'a>(
         return Err(BodyError::NotAnObject(other));
     }
     let mut fields = Fields::default();
-    let mut json = serde_json::Deserializer::from_slice(body);
-    let walked = json.deserialize_map(TopLevel {
-        fields: &mut fields,
-        kind,
-    });
-    walked.and_then(|()| json.end()).map_err(|error| {
-        if fields.model_twice {
-            BodyError::TwoModels
-        } else {
-            BodyError::NotJson(place(&error))
-        }
-    })?;
+    let mut walk = Walk::new(body);
+    let walked = fields.read(kind, &mut walk).and_then(|()| walk.end());
+    if fields.model_twice {
+        return Err(BodyError::TwoModels);
+    }
+    walked.ok_or_else(|| BodyError::NotJson(fault(body, walk.no_utf8())))?;
     let model = model(&fields)?;
     let prompt = prompt(kind, &mut fields, options)?;
     Ok(InferenceRequest {
         model,
         prompt,
-        stream: fields.stream.is_some_and(|raw| raw.get() == "true"),
-        max_tokens: fields.max_tokens.and_then(|raw| raw.get().parse().ok()),
-        cache_salt: fields.cache_salt.and_then(|raw| text::string(raw.get())),
+        stream: fields.stream.is_some_and(|raw| raw.bytes == b"true"),
+        max_tokens: fields.max_tokens.and_then(|raw| raw.count()),
+        cache_salt: fields
+            .cache_salt
+            .and_then(|raw| raw.text())
+            .map(|text| text.to_str()),
     })
 }
 
@@ -50,121 +46,55 @@ pub(super) fn parse<'a>(
 /// for the engines' own readers; only `model` must not be.
 #[derive(Default)]
 struct Fields<'a> {
-    model: Option<&'a RawValue>,
+    model: Option<Raw<'a>>,
     model_twice: bool,
     messages: Option<Messages<'a>>,
-    prompt: Option<&'a RawValue>,
-    input: Option<&'a RawValue>,
-    system: Option<&'a RawValue>,
-    instructions: Option<&'a RawValue>,
-    tools: Option<&'a RawValue>,
-    query: Option<&'a RawValue>,
-    documents: Option<&'a RawValue>,
-    stream: Option<&'a RawValue>,
-    max_tokens: Option<&'a RawValue>,
-    cache_salt: Option<&'a RawValue>,
+    prompt: Option<Raw<'a>>,
+    input: Option<Raw<'a>>,
+    system: Option<Raw<'a>>,
+    instructions: Option<Raw<'a>>,
+    tools: Option<Raw<'a>>,
+    query: Option<Raw<'a>>,
+    documents: Option<Raw<'a>>,
+    stream: Option<Raw<'a>>,
+    max_tokens: Option<Raw<'a>>,
+    cache_salt: Option<Raw<'a>>,
 }
 
-struct TopLevel<'f, 'a> {
-    fields: &'f mut Fields<'a>,
-    kind: PathKind,
-}
-
-impl<'a> Visitor<'a> for TopLevel<'_, 'a> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<(), A::Error> {
-        let fields = self.fields;
-        while let Some(key) = map.next_key_seed(KeyOf)? {
-            let field = match key {
-                Key::Messages if self.kind.has_messages() => {
-                    fields.messages = Some(map.next_value_seed(MessagesSeed)?);
-                    continue;
+impl<'a> Fields<'a> {
+    fn read(&mut self, kind: PathKind, walk: &mut Walk<'a>) -> Option<()> {
+        walk.object(|walk, key| {
+            let field = match &*key.unescaped() {
+                b"messages" if kind.has_messages() => {
+                    self.messages = Some(messages(walk)?);
+                    return Some(());
                 }
-                Key::Model => {
-                    if fields.model.is_some() {
-                        fields.model_twice = true;
-                        return Err(A::Error::custom("model twice"));
+                b"model" => {
+                    self.model_twice = self.model.is_some();
+                    if self.model_twice {
+                        return None;
                     }
-                    &mut fields.model
+                    &mut self.model
                 }
-                Key::Prompt => &mut fields.prompt,
-                Key::Input => &mut fields.input,
-                Key::System => &mut fields.system,
-                Key::Instructions => &mut fields.instructions,
-                Key::Tools => &mut fields.tools,
-                Key::Query => &mut fields.query,
-                Key::Documents => &mut fields.documents,
-                Key::Stream => &mut fields.stream,
-                Key::MaxTokens => &mut fields.max_tokens,
-                Key::CacheSalt => &mut fields.cache_salt,
-                Key::Messages | Key::Other => {
-                    map.next_value::<IgnoredAny>()?;
-                    continue;
+                b"prompt" => &mut self.prompt,
+                b"input" => &mut self.input,
+                b"system" => &mut self.system,
+                b"instructions" => &mut self.instructions,
+                b"tools" => &mut self.tools,
+                b"query" => &mut self.query,
+                b"documents" => &mut self.documents,
+                b"stream" => &mut self.stream,
+                b"max_tokens" | b"max_completion_tokens" | b"max_output_tokens" => {
+                    &mut self.max_tokens
+                }
+                b"cache_salt" => &mut self.cache_salt,
+                _ => {
+                    walk.pass()?;
+                    return Some(());
                 }
             };
-            *field = Some(map.next_value()?);
-        }
-        Ok(())
-    }
-}
-
-enum Key {
-    Model,
-    Messages,
-    Prompt,
-    Input,
-    System,
-    Instructions,
-    Tools,
-    Query,
-    Documents,
-    Stream,
-    MaxTokens,
-    CacheSalt,
-    Other,
-}
-
-struct KeyOf;
-
-impl<'de> DeserializeSeed<'de> for KeyOf {
-    type Value = Key;
-
-    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Key, D::Error> {
-        deserializer.deserialize_bytes(self)
-    }
-}
-
-impl Visitor<'_> for KeyOf {
-    type Value = Key;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a key")
-    }
-
-    fn visit_str<E: serde::de::Error>(self, key: &str) -> Result<Key, E> {
-        self.visit_bytes(key.as_bytes())
-    }
-
-    fn visit_bytes<E>(self, key: &[u8]) -> Result<Key, E> {
-        Ok(match key {
-            b"model" => Key::Model,
-            b"messages" => Key::Messages,
-            b"prompt" => Key::Prompt,
-            b"input" => Key::Input,
-            b"system" => Key::System,
-            b"instructions" => Key::Instructions,
-            b"tools" => Key::Tools,
-            b"query" => Key::Query,
-            b"documents" => Key::Documents,
-            b"stream" => Key::Stream,
-            b"max_tokens" | b"max_completion_tokens" | b"max_output_tokens" => Key::MaxTokens,
-            b"cache_salt" => Key::CacheSalt,
-            _ => Key::Other,
+            *field = Some(walk.value()?);
+            Some(())
         })
     }
 }
@@ -176,139 +106,50 @@ struct Messages<'a> {
     count: usize,
 }
 
-struct MessagesSeed;
-
-impl<'de> DeserializeSeed<'de> for MessagesSeed {
-    type Value = Messages<'de>;
-
-    fn deserialize<D: serde::Deserializer<'de>>(
-        self,
-        deserializer: D,
-    ) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
 /// What is no array has no messages; that is judged when the whole body is known to be JSON.
-impl<'a> Visitor<'a> for MessagesSeed {
-    type Value = Messages<'a>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an array of messages")
+fn messages<'a>(walk: &mut Walk<'a>) -> Option<Messages<'a>> {
+    let mut messages = Messages::default();
+    if walk.peek()? != b'[' {
+        walk.pass()?;
+        return Some(messages);
     }
-
-    fn visit_seq<A: SeqAccess<'a>>(self, mut seq: A) -> Result<Messages<'a>, A::Error> {
-        let mut messages = Messages::default();
-        while let Some(content) = seq.next_element_seed(ContentOf)? {
-            if messages.count > 0 {
-                messages.text.push(&b" "[..]);
-            }
-            messages.count += 1;
-            if let Some(content) = content {
-                text::push_content(content.get(), &mut messages.text);
-            }
+    walk.array(|walk| {
+        let content = content(walk)?;
+        if messages.count > 0 {
+            messages.text.push(&b" "[..]);
         }
-        Ok(messages)
-    }
-
-    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Messages<'a>, A::Error> {
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Messages::default())
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Messages<'a>, E> {
-        Ok(Messages::default())
-    }
-
-    fn visit_unit<E>(self) -> Result<Messages<'a>, E> {
-        Ok(Messages::default())
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Messages<'a>, E> {
-        Ok(Messages::default())
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Messages<'a>, E> {
-        Ok(Messages::default())
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Messages<'a>, E> {
-        Ok(Messages::default())
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Messages<'a>, E> {
-        Ok(Messages::default())
-    }
+        messages.count += 1;
+        if let Some(content) = content {
+            text::push_content(content, &mut messages.text);
+        }
+        Some(())
+    })?;
+    Some(messages)
 }
 
 /// The `content` of one message.
-struct ContentOf;
-
-impl<'de> DeserializeSeed<'de> for ContentOf {
-    type Value = Option<&'de RawValue>;
-
-    fn deserialize<D: serde::Deserializer<'de>>(
-        self,
-        deserializer: D,
-    ) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_any(self)
+fn content<'a>(walk: &mut Walk<'a>) -> Option<Option<Raw<'a>>> {
+    let mut content = None;
+    if walk.peek()? != b'{' {
+        walk.pass()?;
+        return Some(content);
     }
-}
-
-impl<'a> Visitor<'a> for ContentOf {
-    type Value = Option<&'a RawValue>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a message")
-    }
-
-    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut content = None;
-        while let Some(is_content) = map.next_key_seed(text::IsKey("content"))? {
-            if is_content {
-                content = Some(map.next_value()?);
-            } else {
-                map.next_value::<IgnoredAny>()?;
-            }
+    walk.object(|walk, key| {
+        if key.is("content") {
+            content = Some(walk.value()?);
+        } else {
+            walk.pass()?;
         }
-        Ok(content)
-    }
-
-    fn visit_seq<A: SeqAccess<'a>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(None)
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
-        Ok(None)
-    }
+        Some(())
+    })?;
+    Some(content)
 }
 
 fn model<'a>(fields: &Fields<'a>) -> Result<Cow<'a, str>, BodyError> {
-    let raw = fields.model.ok_or(BodyError::NoModel)?.get();
-    match text::string(raw) {
-        Some(name) if name.is_empty() => Err(BodyError::BadModel("an empty string")),
-        Some(name) => Ok(name),
+    let raw = fields.model.ok_or(BodyError::NoModel)?;
+    match raw.text() {
+        Some(name) if name.len() == 0 => Err(BodyError::BadModel("an empty string")),
+        Some(name) => Ok(name.to_str()),
         None => Err(BodyError::BadModel(kind_of(raw))),
     }
 }
@@ -350,13 +191,13 @@ fn prompt<'a>(
 
 /// Adds a field's text after a blank, unless it is empty.
 fn push_field<'a>(
-    field: Option<&'a RawValue>,
+    field: Option<Raw<'a>>,
     prompt: &mut Prompt<'a>,
-    push: impl FnOnce(&'a str, &mut Prompt<'a>),
+    push: impl FnOnce(Raw<'a>, &mut Prompt<'a>),
 ) {
     let mut added = Prompt::default();
-    if let Some(raw) = field.filter(|raw| raw.get() != "null") {
-        push(raw.get(), &mut added);
+    if let Some(raw) = field.filter(|raw| raw.bytes != b"null") {
+        push(raw, &mut added);
     }
     text::push_field(prompt, added);
 }
@@ -376,39 +217,34 @@ fn push_messages<'a>(fields: &mut Fields<'a>, prompt: &mut Prompt<'a>) -> Result
     Ok(())
 }
 
-fn responses_input(input: Option<&RawValue>) -> Result<Prompt<'_>, BodyError> {
-    let raw = input.map_or("null", RawValue::get);
-    let mut prompt = Prompt::default();
-    match raw.as_bytes().first() {
-        Some(b'"') => text::push_content(raw, &mut prompt),
-        Some(b'[') => {
-            let items = text::each(raw, |at, item| {
-                if at > 0 {
-                    prompt.push(&b" "[..]);
-                }
-                push_item(item, &mut prompt);
-                Some(())
-            });
-            match items {
-                Some(0) => return Err(BodyError::EmptyInput),
-                Some(_) => {}
-                None => return Err(BodyError::BadInput),
-            }
-        }
-        Some(b'n') => return Err(BodyError::NoInput),
-        _ => return Err(BodyError::BadInput),
+fn responses_input(input: Option<Raw<'_>>) -> Result<Prompt<'_>, BodyError> {
+    let raw = input.ok_or(BodyError::NoInput)?;
+    if raw.bytes == b"null" {
+        return Err(BodyError::NoInput);
     }
-    Ok(prompt)
+    let mut prompt = Prompt::default();
+    if raw.text().is_some() {
+        text::push_content(raw, &mut prompt);
+        return Ok(prompt);
+    }
+    let items = text::each(raw, |at, item| {
+        if at > 0 {
+            prompt.push(&b" "[..]);
+        }
+        push_item(item, &mut prompt);
+        Some(())
+    });
+    match items {
+        Some(0) => Err(BodyError::EmptyInput),
+        Some(_) => Ok(prompt),
+        None => Err(BodyError::BadInput),
+    }
 }
 
 /// A message by its content; what else there is (calls of functions and their results) in canonical form.
-fn push_item<'a>(raw: &'a str, prompt: &mut Prompt<'a>) {
-    let fields = match raw.starts_with('{') {
-        true => text::fields(raw.as_bytes(), ["content"]),
-        false => None,
-    };
-    match fields {
-        Some([Some(content)]) => text::push_content(content.get(), prompt),
+fn push_item<'a>(raw: Raw<'a>, prompt: &mut Prompt<'a>) {
+    match text::fields(raw.bytes, ["content"]) {
+        Some([Some(content)]) => text::push_content(content, prompt),
         _ => prompt.push(canonical(raw)),
     }
 }
@@ -426,15 +262,26 @@ fn not_an_object(body: &[u8]) -> Option<&'static str> {
     }
 }
 
-fn kind_of(raw: &str) -> &'static str {
-    not_an_object(raw.as_bytes()).unwrap_or("an object")
+fn kind_of(raw: Raw<'_>) -> &'static str {
+    not_an_object(raw.bytes).unwrap_or("an object")
 }
 
-/// Where and why, without serde's quotations of the text.
-fn place(error: &serde_json::Error) -> String {
-    let why = match error.classify() {
-        serde_json::error::Category::Eof => "it ends too early",
-        _ => "invalid syntax or encoding",
+/// Where and why a body is not JSON, without quotations of it. `serde_json` is asked, which tells the place.
+fn fault(body: &[u8], no_utf8: Option<usize>) -> String {
+    let (why, line, column) = match (no_utf8, serde_json::from_slice::<IgnoredAny>(body)) {
+        (None, Err(error)) => {
+            let why = match error.classify() {
+                serde_json::error::Category::Eof => "it ends too early",
+                _ => "invalid syntax or encoding",
+            };
+            (why, error.line(), error.column())
+        }
+        (end, _) => {
+            let before = &body[..end.unwrap_or(body.len())];
+            let line = memchr::memrchr(b'\n', before).map_or(0, |at| at + 1);
+            let lines = memchr::memchr_iter(b'\n', before).count() + 1;
+            ("invalid syntax or encoding", lines, before.len() - line)
+        }
     };
-    format!("{why} at line {} column {}", error.line(), error.column())
+    format!("{why} at line {line} column {column}")
 }

@@ -4,171 +4,112 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use memchr::memchr2;
+use crate::json::{Raw, Text, Walk};
 
 /// What holds deeper values stays as it was sent: the walk recurses, and may copy the output once a level.
 const DEEPEST: usize = 64;
 /// An object with more keys stays as it was sent too: noting a key costs many times the fewest bytes that one takes.
 const MOST_KEYS: usize = 4096;
 
-/// `raw` is one whole JSON value.
-pub(super) fn canonical(raw: &str) -> Cow<'_, [u8]> {
-    if !raw.starts_with(['{', '[', '"']) {
-        return Cow::Borrowed(raw.as_bytes());
+pub(super) fn canonical(raw: Raw<'_>) -> Cow<'_, [u8]> {
+    if raw.text().is_none() && !raw.is_object() && !raw.is_array() {
+        return Cow::Borrowed(raw.bytes);
     }
-    let mut walk = Walk {
-        raw,
-        at: 0,
-        out: Vec::with_capacity(raw.len()),
-    };
-    match walk.value(0) {
-        Some(()) => Cow::Owned(walk.out),
-        None => Cow::Borrowed(raw.as_bytes()),
+    let mut out = Vec::with_capacity(raw.bytes.len());
+    match write(&mut Walk::new(raw.bytes), 0, &mut out) {
+        Some(()) => Cow::Owned(out),
+        None => Cow::Borrowed(raw.bytes),
     }
-}
-
-struct Walk<'a> {
-    raw: &'a str,
-    at: usize,
-    out: Vec<u8>,
 }
 
 /// A key, and where it and its value stand in the output.
-type Entry<'a> = (Cow<'a, str>, Range<usize>);
+type Entry<'a> = (Cow<'a, [u8]>, Range<usize>);
 
-impl<'a> Walk<'a> {
-    /// The next byte that is no white space.
-    fn peek(&mut self) -> Option<u8> {
-        let rest = self.raw.as_bytes().get(self.at..)?;
-        self.at += rest.iter().position(|byte| !byte.is_ascii_whitespace())?;
-        self.raw.as_bytes().get(self.at).copied()
+fn write(walk: &mut Walk<'_>, depth: usize, out: &mut Vec<u8>) -> Option<()> {
+    if depth == DEEPEST {
+        return None;
     }
-
-    fn take(&mut self, wanted: u8) -> Option<()> {
-        (self.peek()? == wanted).then(|| self.at += 1)
-    }
-
-    fn value(&mut self, depth: usize) -> Option<()> {
-        if depth == DEEPEST {
-            return None;
-        }
-        match self.peek()? {
-            b'{' => self.object(depth),
-            b'[' => self.array(depth),
-            b'"' => {
-                let text = self.string()?;
-                write_string(&text, &mut self.out);
-                Some(())
+    match walk.peek()? {
+        b'{' => write_object(walk, depth, out),
+        b'[' => write_array(walk, depth, out),
+        _ => {
+            let value = walk.value()?;
+            match value.text() {
+                Some(text) => write_string(&text, out),
+                None => out.extend_from_slice(value.bytes),
             }
-            _ => {
-                let rest = self.raw.as_bytes().get(self.at..)?;
-                let ends =
-                    |byte: &u8| matches!(byte, b',' | b']' | b'}') || byte.is_ascii_whitespace();
-                let length = rest.iter().position(ends).unwrap_or(rest.len());
-                self.out.extend_from_slice(rest.get(..length)?);
-                self.at += length;
-                Some(())
-            }
+            Some(())
         }
-    }
-
-    fn array(&mut self, depth: usize) -> Option<()> {
-        self.take(b'[')?;
-        self.out.push(b'[');
-        if self.take(b']').is_none() {
-            loop {
-                self.value(depth + 1)?;
-                if self.take(b',').is_none() {
-                    break;
-                }
-                self.out.push(b',');
-            }
-            self.take(b']')?;
-        }
-        self.out.push(b']');
-        Some(())
-    }
-
-    fn object(&mut self, depth: usize) -> Option<()> {
-        self.take(b'{')?;
-        self.out.push(b'{');
-        let start = self.out.len();
-        let mut entries: Vec<Entry<'a>> = Vec::new();
-        if self.take(b'}').is_none() {
-            loop {
-                self.peek()?;
-                let key = self.string()?;
-                self.take(b':')?;
-                if entries.len() == MOST_KEYS {
-                    return None;
-                }
-                if !entries.is_empty() {
-                    self.out.push(b',');
-                }
-                let entry = self.out.len();
-                write_string(&key, &mut self.out);
-                self.out.push(b':');
-                self.value(depth + 1)?;
-                entries.push((key, entry..self.out.len()));
-                if self.take(b',').is_none() {
-                    break;
-                }
-            }
-            self.take(b'}')?;
-        }
-        if !entries.is_sorted_by(|one, next| one.0 < next.0) {
-            self.put_in_order(start, entries)?;
-        }
-        self.out.push(b'}');
-        Some(())
-    }
-
-    fn put_in_order(&mut self, start: usize, mut entries: Vec<Entry<'a>>) -> Option<()> {
-        // Stable: of a key that is given twice the last one comes last, and counts.
-        entries.sort_by(|one, other| one.0.cmp(&other.0));
-        let mut ordered = Vec::with_capacity(self.out.len() - start);
-        for (at, (key, entry)) in entries.iter().enumerate() {
-            if entries.get(at + 1).is_some_and(|next| next.0 == *key) {
-                continue;
-            }
-            if !ordered.is_empty() {
-                ordered.push(b',');
-            }
-            ordered.extend_from_slice(self.out.get(entry.clone())?);
-        }
-        self.out.truncate(start);
-        self.out.append(&mut ordered);
-        Some(())
-    }
-
-    fn string(&mut self) -> Option<Cow<'a, str>> {
-        let start = self.at;
-        let mut end = start + 1;
-        loop {
-            let rest = self.raw.as_bytes().get(end..)?;
-            end += memchr2(b'"', b'\\', rest)?;
-            if self.raw.as_bytes().get(end) == Some(&b'"') {
-                break;
-            }
-            end += 2;
-        }
-        self.at = end + 1;
-        super::text::string(self.raw.get(start..self.at)?)
     }
 }
 
-#[expect(clippy::ptr_arg, reason = "borrowed text is known to need no escapes")]
-fn write_string(text: &Cow<'_, str>, out: &mut Vec<u8>) {
-    match text {
-        // Borrowed means that it stood there without escapes.
-        Cow::Borrowed(plain) => {
+fn write_array(walk: &mut Walk<'_>, depth: usize, out: &mut Vec<u8>) -> Option<()> {
+    let mut first = true;
+    out.push(b'[');
+    walk.array(|walk| {
+        if !first {
+            out.push(b',');
+        }
+        first = false;
+        write(walk, depth + 1, out)
+    })?;
+    out.push(b']');
+    Some(())
+}
+
+fn write_object(walk: &mut Walk<'_>, depth: usize, out: &mut Vec<u8>) -> Option<()> {
+    let mut entries: Vec<Entry<'_>> = Vec::new();
+    out.push(b'{');
+    let start = out.len();
+    walk.object(|walk, key| {
+        if entries.len() == MOST_KEYS {
+            return None;
+        }
+        if !entries.is_empty() {
+            out.push(b',');
+        }
+        let entry = out.len();
+        write_string(&key, out);
+        out.push(b':');
+        write(walk, depth + 1, out)?;
+        entries.push((key.unescaped(), entry..out.len()));
+        Some(())
+    })?;
+    if !entries.is_sorted_by(|one, next| one.0 < next.0) {
+        put_in_order(start, entries, out)?;
+    }
+    out.push(b'}');
+    Some(())
+}
+
+fn put_in_order(start: usize, mut entries: Vec<Entry<'_>>, out: &mut Vec<u8>) -> Option<()> {
+    // Stable: of a key that is given twice the last one comes last, and counts.
+    entries.sort_by(|one, other| one.0.cmp(&other.0));
+    let mut ordered = Vec::with_capacity(out.len() - start);
+    for (at, (key, entry)) in entries.iter().enumerate() {
+        if entries.get(at + 1).is_some_and(|next| next.0 == *key) {
+            continue;
+        }
+        if !ordered.is_empty() {
+            ordered.push(b',');
+        }
+        ordered.extend_from_slice(out.get(entry.clone())?);
+    }
+    out.truncate(start);
+    out.append(&mut ordered);
+    Some(())
+}
+
+fn write_string(text: &Text<'_>, out: &mut Vec<u8>) {
+    match text.plain() {
+        Some(plain) => {
             out.push(b'"');
-            out.extend_from_slice(plain.as_bytes());
+            out.extend_from_slice(plain);
             out.push(b'"');
         }
-        Cow::Owned(unescaped) => {
+        None => {
             // Writing a string to memory does not fail.
-            let _ = serde_json::to_writer(out, unescaped);
+            let _ = serde_json::to_writer(out, &text.to_str());
         }
     }
 }

@@ -19,7 +19,8 @@ const WITHOUT_TOOLS: ParseOptions = ParseOptions {
 fn read(kind: PathKind, options: &ParseOptions, body: &[u8]) -> Result<String, BodyError> {
     let request = parse(kind, Some("application/json"), body, options)?;
     assert_eq!(request.model, "m");
-    let text: Vec<u8> = request.prompt.pieces().flatten().copied().collect();
+    let mut text = Vec::new();
+    request.prompt.each(|piece| text.extend_from_slice(piece));
     assert_eq!(request.prompt.len(), text.len());
     assert_eq!(request.prompt.is_empty(), text.is_empty());
     Ok(String::from_utf8(text).unwrap())

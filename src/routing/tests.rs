@@ -27,7 +27,8 @@ impl Bench {
 
     fn blocks(&self, text: &str) -> PrefixBlocks {
         let mut blocks = PrefixBlocks::default();
-        self.router.hash(SCOPE, [text.as_bytes()], &mut blocks);
+        self.router
+            .hash(SCOPE, |show| show(text.as_bytes()), &mut blocks);
         blocks
     }
 
@@ -271,7 +272,9 @@ fn models_do_not_share_what_they_hold() {
         model: "m-adapter",
         cache_salt: None,
     };
-    bench.router.hash(adapter, [&b"abcdefgh"[..]], &mut other);
+    bench
+        .router
+        .hash(adapter, |show| show(b"abcdefgh"), &mut other);
     let plan = bench
         .router
         .plan("prefix-cache", &Overrides::default())
@@ -377,7 +380,7 @@ fn the_index_outlives_a_reload_that_leaves_its_blocks_what_they_are() {
         change(&mut settings);
         let router = bench.router.with_settings(settings, pod_capacity);
         let mut again = PrefixBlocks::default();
-        router.hash(SCOPE, [&b"abcdefgh"[..]], &mut again);
+        router.hash(SCOPE, |show| show(b"abcdefgh"), &mut again);
         let same = again.hashes() == blocks.hashes();
         (same, router.index().len(), router.index().pod_capacity())
     };

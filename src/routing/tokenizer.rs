@@ -19,14 +19,14 @@ pub(super) fn load() {
 }
 
 /// Feeds the ids of the text to a chain that has begun.
-pub(super) fn push_tokens<'a>(
+pub(super) fn push_tokens(
     hasher: &BlockHasher,
-    pieces: impl IntoIterator<Item = &'a [u8]>,
+    each_piece: impl FnOnce(&mut dyn FnMut(&[u8])),
     blocks: &mut PrefixBlocks,
 ) {
     let mut segment = Vec::new();
     let mut ids = Vec::new();
-    for mut piece in pieces {
+    each_piece(&mut |mut piece| {
         while segment.len() + piece.len() > SEGMENT {
             let (head, rest) = piece.split_at(SEGMENT - segment.len());
             segment.extend_from_slice(head);
@@ -37,7 +37,7 @@ pub(super) fn push_tokens<'a>(
             piece = rest;
         }
         segment.extend_from_slice(piece);
-    }
+    });
     encode(&segment, &mut ids);
     hasher.push(&ids, blocks);
 }
@@ -72,7 +72,11 @@ mod tests {
         let hasher = BlockHasher::new(4, 0, usize::MAX);
         let mut blocks = PrefixBlocks::default();
         hasher.fill(SCOPE, [], &mut blocks);
-        push_tokens(&hasher, pieces, &mut blocks);
+        push_tokens(
+            &hasher,
+            |show| pieces.into_iter().for_each(show),
+            &mut blocks,
+        );
         blocks
     }
 

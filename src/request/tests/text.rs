@@ -218,12 +218,10 @@ fn text_without_escapes_is_not_copied() {
     ] {
         let request = parse(ChatCompletions, None, body.as_bytes(), &WITH_TOOLS).unwrap();
         assert!(matches!(request.model, Cow::Borrowed(_)));
-        for piece in request.prompt.pieces().filter(|piece| *piece != b" ") {
-            assert!(
-                body.as_bytes().as_ptr_range().contains(&piece.as_ptr()),
-                "{piece:?}"
-            );
-        }
+        request.prompt.each(|piece| {
+            let inside = body.as_bytes().as_ptr_range().contains(&piece.as_ptr());
+            assert!(inside || piece == b" ", "{piece:?}");
+        });
     }
 }
 
@@ -251,7 +249,8 @@ fn no_number_of_tiny_parts_makes_as_many_pieces() {
     ] {
         check(kind, &body, Ok(&text));
         let request = parse(kind, None, body.as_bytes(), &WITH_TOOLS).unwrap();
-        let pieces = request.prompt.pieces().count();
+        let mut pieces = 0;
+        request.prompt.each(|_| pieces += 1);
         assert!(pieces < COUNT / 10, "{pieces} pieces of {kind:?}");
     }
 }
