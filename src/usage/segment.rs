@@ -70,7 +70,7 @@ impl Found {
             2 => &mut self.nested,
             _ => return,
         };
-        if let Ok(told) = serde_json::from_slice(value) {
+        if let Some(told) = Told::read(value) {
             counts.update(&told);
         }
     }

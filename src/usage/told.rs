@@ -1,9 +1,6 @@
 //! The object under `usage`, in the words of every API.
 
-use std::fmt;
-
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
-use serde_json::value::RawValue;
+use crate::json::{Raw, Walk};
 
 /// What the object tells. What is not a count is passed over, as a key that is not known.
 #[derive(Default)]
@@ -13,57 +10,43 @@ pub(super) struct Told {
     pub(super) cached: Option<u64>,
 }
 
-impl<'de> Deserialize<'de> for Told {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Keys)
-    }
-}
-
-struct Keys;
-
-impl<'de> Visitor<'de> for Keys {
-    type Value = Told;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object of counts")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Told, A::Error> {
-        let mut told = Told::default();
+impl Told {
+    /// `None` for what is no object.
+    pub(super) fn read(object: &[u8]) -> Option<Self> {
+        let mut told = Self::default();
         // The words of OpenAI's first API win over those of the later ones.
         let (mut input, mut output) = (None, None);
         let (mut of_prompt, mut of_input, mut read) = (None, None, None);
-        while let Some(key) = map.next_key::<std::borrow::Cow<'de, str>>()? {
-            match &*key {
-                "prompt_tokens" => told.prompt = count(map.next_value()?),
-                "completion_tokens" => told.completion = count(map.next_value()?),
-                "input_tokens" => input = count(map.next_value()?),
-                "output_tokens" => output = count(map.next_value()?),
-                "prompt_tokens_details" => of_prompt = cached(map.next_value()?),
-                "input_tokens_details" => of_input = cached(map.next_value()?),
-                "cache_read_input_tokens" => read = count(map.next_value()?),
-                _ => {
-                    map.next_value::<IgnoredAny>()?;
-                }
+        let mut walk = Walk::new(object);
+        walk.object(|walk, key| {
+            match &*key.unescaped() {
+                b"prompt_tokens" => told.prompt = walk.value()?.count(),
+                b"completion_tokens" => told.completion = walk.value()?.count(),
+                b"input_tokens" => input = walk.value()?.count(),
+                b"output_tokens" => output = walk.value()?.count(),
+                b"prompt_tokens_details" => of_prompt = cached(walk.value()?),
+                b"input_tokens_details" => of_input = cached(walk.value()?),
+                b"cache_read_input_tokens" => read = walk.value()?.count(),
+                _ => _ = walk.pass()?,
             }
-        }
+            Some(())
+        })?;
+        walk.end()?;
         told.prompt = told.prompt.or(input);
         told.completion = told.completion.or(output);
         told.cached = of_prompt.or(of_input).or(read);
-        Ok(told)
+        Some(told)
     }
 }
 
-fn count(raw: &RawValue) -> Option<u64> {
-    raw.get().parse().ok()
-}
-
-fn cached(details: &RawValue) -> Option<u64> {
-    #[derive(serde::Deserialize)]
-    struct Details<'a> {
-        #[serde(borrow)]
-        cached_tokens: Option<&'a RawValue>,
-    }
-    let details: Details<'_> = serde_json::from_str(details.get()).ok()?;
-    count(details.cached_tokens?)
+fn cached(details: Raw<'_>) -> Option<u64> {
+    let mut tokens = None;
+    Walk::new(details.bytes).object(|walk, key| {
+        match key.is("cached_tokens") {
+            true => tokens = walk.value()?.count(),
+            false => _ = walk.pass()?,
+        }
+        Some(())
+    })?;
+    tokens
 }
