@@ -34,8 +34,8 @@ use std::time::Duration;
 use arc_swap::{ArcSwap, Guard};
 use parking_lot::Mutex;
 
-pub use connector::EngineConnector;
-pub(crate) use connector::coalesce;
+pub(crate) use connector::Handle as ConnectionHandle;
+pub use connector::{EngineConnector, IdleConnections};
 pub use peer::PeerError;
 pub use pod::{InFlight, Pod};
 pub use selector::{Selector, SelectorError};
@@ -50,7 +50,11 @@ pub struct Fleet {
     settings: ArcSwap<Settings>,
     roster: Mutex<Roster>,
     picks: AtomicU64,
+    idle: Arc<IdleConnections>,
 }
+
+/// Idle connections to engines that the gateway keeps.
+const IDLE_CONNECTIONS: usize = 1 << 16;
 
 /// What the fleet needs of the configuration beside the pods.
 #[derive(Clone, Debug)]
@@ -97,6 +101,7 @@ impl Fleet {
             settings: ArcSwap::from_pointee(Settings::of(config)),
             roster: Mutex::default(),
             picks: AtomicU64::new(0),
+            idle: Arc::new(IdleConnections::new(IDLE_CONNECTIONS)),
         };
         fleet.apply(config);
         fleet
@@ -105,6 +110,11 @@ impl Fleet {
     /// The view that a request goes by.
     pub fn snapshot(&self) -> Guard<Arc<Snapshot>> {
         self.current.load()
+    }
+
+    /// For the connector, which takes them from there.
+    pub fn idle_connections(&self) -> &Arc<IdleConnections> {
+        &self.idle
     }
 
     /// Numbers the choices of pods, from 1.

@@ -47,7 +47,7 @@ pub use context::RequestContext;
 pub use front::{Front, FrontService, service as front_service};
 pub use state::{Live, State};
 
-use crate::fleet::coalesce;
+use crate::fleet::ConnectionHandle;
 use crate::usage::UsageScanner;
 use error::ErrorAnswer;
 use headers::RequestId;
@@ -147,13 +147,18 @@ impl ProxyHttp for Gateway {
         digest: Option<&Digest>,
         context: &mut RequestContext,
     ) -> Result<()> {
-        if context.body_length > 0 {
-            coalesce(digest);
-        }
-        if let Some(attempt) = &context.attempt
-            && !reused
+        let handle = digest.and_then(ConnectionHandle::of);
+        if let Some(handle) = handle
+            && context.body_length > 0
         {
-            attempt.pod.connect_ok();
+            handle.coalesce();
+        }
+        if let Some(attempt) = &mut context.attempt {
+            attempt.connection = handle.cloned();
+            attempt.kept_connection = reused || handle.is_some_and(ConnectionHandle::was_kept);
+            if !attempt.kept_connection {
+                attempt.pod.connect_ok();
+            }
         }
         Ok(())
     }
@@ -232,7 +237,12 @@ impl ProxyHttp for Gateway {
                 attempt.in_flight.answer_began(context.answer.stream);
             }
         }
-        context.answer.complete |= end_of_stream;
+        if end_of_stream {
+            context.answer.complete = true;
+            if let Some(attempt) = &context.attempt {
+                attempt.answered();
+            }
+        }
         Ok(None)
     }
 
@@ -255,7 +265,7 @@ impl ProxyHttp for Gateway {
         session: &mut Session,
         error: Box<Error>,
         context: &mut RequestContext,
-        client_reused: bool,
+        _client_reused: bool,
     ) -> Box<Error> {
         let mut error = match error.etype() {
             // An answer that was chosen here; its context is for the client.
@@ -265,7 +275,9 @@ impl ProxyHttp for Gateway {
         // The engine may have begun to read the request. It is sent again only where that can do no harm: a method
         // that changes nothing, on a kept connection that turned out to be closed.
         let harmless = session.req_header().method.is_safe() && context.body_length == 0;
-        let stale = client_reused && *error.esource() == ErrorSource::Upstream;
+        let attempt = context.attempt.as_ref();
+        let kept = attempt.is_some_and(|attempt| attempt.kept_connection);
+        let stale = kept && *error.esource() == ErrorSource::Upstream;
         error.set_retry(
             harmless && stale && session.response_written().is_none() && context.may_try_again(),
         );

@@ -1,7 +1,7 @@
 //! Background work on the pods, as Pingora services.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use pingora_core::server::ShutdownWatch;
@@ -45,6 +45,7 @@ impl Pods {
                 _ = tick.tick() => {
                     let live = self.0.live();
                     self.0.fleet.reap(|slot| live.router.forget(slot));
+                    self.0.fleet.idle_connections().sweep(Instant::now());
                     self.0.tidy();
                 }
                 _ = shutdown.changed() => return,

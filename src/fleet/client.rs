@@ -9,7 +9,7 @@ use pingora_core::connectors::http::Connector;
 use pingora_core::{Error, ErrorType};
 use pingora_http::RequestHeader;
 
-use super::connector::EngineConnector;
+use super::connector::{EngineConnector, IdleConnections};
 use super::peer::PeerError;
 use super::pod::Pod;
 
@@ -64,8 +64,13 @@ pub(crate) fn is_connect(kind: &ErrorType) -> bool {
 
 impl Default for Client {
     fn default() -> Self {
+        // Pingora's own pool does for the few questions of ours.
+        let idle = Arc::new(IdleConnections::new(0));
         Self {
-            connector: Arc::new(Connector::new_custom(None, EngineConnector::new(None))),
+            connector: Arc::new(Connector::new_custom(
+                None,
+                EngineConnector::new(None, idle),
+            )),
         }
     }
 }

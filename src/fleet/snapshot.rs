@@ -67,7 +67,9 @@ impl Snapshot {
         for name in seen.iter() {
             served.entry(name.clone()).or_default();
         }
-        let sets: BTreeSet<Vec<String>> = pods.iter().map(|pod| sorted(pod.models())).collect();
+        // A pod that has not told yet, or never will, says nothing against the others.
+        let told = pods.iter().map(|pod| sorted(pod.models()));
+        let sets: BTreeSet<Vec<String>> = told.filter(|models| !models.is_empty()).collect();
         let models = served
             .into_iter()
             .map(|(name, pods)| (name.clone(), ModelPods::new(name, pods, floor)));
@@ -95,7 +97,7 @@ impl Snapshot {
         &self.all
     }
 
-    /// Whether all pods serve the same models, so that any of them can take a request that names none.
+    /// Whether all pods that have told what they serve, serve the same models, so that any of them can take a request that names none.
     pub fn is_uniform(&self) -> bool {
         self.uniform
     }

@@ -17,7 +17,7 @@ use super::rules::ProfileRules;
 use super::sessions::ClientSession;
 use super::state::{Live, OpenRequest};
 use crate::answer::AnswerText;
-use crate::fleet::{InFlight, Pod, Selector};
+use crate::fleet::{ConnectionHandle, InFlight, Pod, Selector};
 use crate::request::PathKind;
 use crate::routing::block::PrefixBlocks;
 use crate::routing::{Choice, Plan, PodSlot, Request, Session};
@@ -99,6 +99,18 @@ pub(super) struct Attempt {
     /// After the count: who waits looks at it.
     #[expect(dead_code, reason = "held for its drop")]
     pub(super) leaving: Leaving,
+    pub(super) connection: Option<ConnectionHandle>,
+    /// The connection has served requests before.
+    pub(super) kept_connection: bool,
+}
+
+impl Attempt {
+    /// The answer was read to its end.
+    pub(super) fn answered(&self) {
+        if let Some(connection) = &self.connection {
+            connection.answered();
+        }
+    }
 }
 
 /// What is known of the answer.

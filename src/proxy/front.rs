@@ -45,6 +45,9 @@ pub fn service(
     fronts: Vec<Front>,
     header_timeout: Arc<ArcSwapOption<Duration>>,
 ) -> FrontService {
+    let idle = Arc::clone(gateway.state.fleet.idle_connections());
+    let options = ConnectorOptions::from_server_conf(server_conf);
+    let connector = EngineConnector::new(Some(options), idle);
     let fronts: Arc<[Front]> = fronts.into();
     let mut options = HttpServerOptions::default();
     options.force_custom = true;
@@ -52,7 +55,7 @@ pub fn service(
         .name("gateway")
         .server_options(options)
         .custom(
-            EngineConnector::new(Some(ConnectorOptions::from_server_conf(server_conf))),
+            connector,
             Arc::new(move |proxy, stream, shutdown| {
                 let header_limit = header_timeout.load_full().map(|limit| *limit);
                 let (fronts, shutdown) = (Arc::clone(&fronts), shutdown.clone());

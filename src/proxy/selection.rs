@@ -104,6 +104,8 @@ fn look(state: &State, context: &mut RequestContext) -> Option<Result<Box<HttpPe
             leaving: Leaving::new(&state.queue),
             pod: pod.clone(),
             choice,
+            connection: None,
+            kept_connection: false,
         });
         return Some(Ok(peer));
     }

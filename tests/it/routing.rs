@@ -230,7 +230,9 @@ async fn an_alias_from_the_configuration_is_a_name_of_its_own() {
 #[tokio::test]
 async fn other_paths_go_by_the_model_they_name_or_to_any_pod_of_a_uniform_fleet() {
     let uniform = engines(2, &["m-a"]).await;
-    let gateway = Gateway::start(&uniform.pods()).await;
+    // One that never tells what it serves is no reason to refuse.
+    let dead = format!("  - {{url: \"http://{}\", name: dead}}\n", free_address());
+    let gateway = Gateway::start(&(uniform.pods() + &dead)).await;
     uniform.set_faults(&Faults {
         events: Some(1),
         ..Faults::default()
