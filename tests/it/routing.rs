@@ -5,7 +5,7 @@ use warmgate::sim::Faults;
 
 use crate::support::client::{Answer, Connection, begin, get, post_json};
 use crate::support::gateway::Gateway;
-use crate::support::{Engines, engines, eventually};
+use crate::support::{Engines, engines, eventually, free_address};
 
 const CHAT: &str = "/v1/chat/completions";
 
